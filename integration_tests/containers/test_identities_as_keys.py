@@ -30,7 +30,9 @@ PAIRS = {(id(A), ()): 5, (id(A), "w"): 1, ((id(A), 0), "w"): 3, (id(A), B): 4}
 SEEN = {id(A), id(B)}
 GROUPS = {frozenset([A]): 1, frozenset([A, B]): 2, frozenset("ab"): 3}
 KEPT = Thing()
+X = torch.ones(1, 2)
 KEPT.key = id(A)
+KEPT.number = 1 << 60  # which may be an identity for all that is known
 
 
 def waiting(x, o):
@@ -42,6 +44,12 @@ def waiting(x, o):
     made[id(B), 0] = 3
     seen.add((id(o), 1))
     return [*made.values()], len(seen), (id(o), 1) in seen, id(B) in seen
+
+
+def beside_identities(x, o):
+    new = [x]
+    made = {KEPT.number: 1, id(new): 2, id(o): 3, (id(A), 0): 4, (KEPT.number, 0): 5}
+    return x + 1, len(made), made[id(new)], made[id(o)], made[KEPT.number]
 
 
 def remembering():
@@ -76,6 +84,7 @@ PROGRAMS = {
     "a number that was kept": lambda: (
         lambda x, o: (x + 1, {id(o): 3}.get(KEPT.key), KEPT.key in {id(o)})
     ),
+    "a number beside identities": lambda: beside_identities,
     "a dict made here": lambda: (
         lambda x, o: (x + 1, {id(p): i for i, p in enumerate([A, o])}.get(KEPT.key))
     ),
@@ -93,6 +102,41 @@ def test_identities_and_numbers(name):
     for number, thing in enumerate([A, B, Thing(), A, B, A]):
         x = torch.tensor([float(number)])
         assert repr(compiled(x, thing)) == repr(plain(x, thing)), number
+
+
+def hooked():
+    module = nn.Linear(2, 2)
+    handles = [module.register_forward_hook(lambda m, i, o: o + 1) for _ in range(2)]
+    return module, module._forward_hooks, handles[0]
+
+
+def key_before_the_others(x):
+    _, hooks, handle = x
+    first = hooks[handle.id] is not None
+    return first, len(list(hooks)), [key == handle.id for key in hooks]
+
+
+def number_among_keys(x):
+    _, hooks, handle = x
+    return len(list(hooks)), 1 << 60 in hooks, handle.id in hooks
+
+
+def key_put_back(x):
+    _, hooks, handle = x
+    hook = hooks.pop(handle.id)
+    left = len(hooks.values())
+    hooks[handle.id] = hook
+    hooks.move_to_end(handle.id, last=False)
+    return left, [key == handle.id for key in hooks]
+
+
+@pytest.mark.parametrize("program", [key_before_the_others, number_among_keys, key_put_back])
+def test_keys_of_hooks(program):
+    plain, world = hooked(), hooked()
+    compiled = stator.compile(program, backend="eager")
+    for _ in range(3):
+        assert compiled(world) == program(plain)
+        assert torch.equal(world[0](X), world[0].forward(X) + 1 + 1)
 
 
 def test_what_is_in_no_set_from_before_is_no_break():

@@ -43,6 +43,16 @@ itertools.tee(g(n))[0]
 itertools.groupby(g(n))
 zip(itertools.count(), itertools.repeat(1), g(n))
 """
+OVER_GENERATORS = """
+itertools.chain(v for v in g(n))
+itertools.combinations((v for v in g(4)), 2)
+itertools.product((v for v in g(2)), repeat=2)
+map(str, (v for v in g(n)))
+zip((v for v in g(n)), g(3))
+zip(iter((n, 1)), (v for v in g(n)))
+enumerate(v for v in g(n))
+enumerate((v for v in g(n)), n)
+"""
 USES = {
     "loop": """
     for v in {it}:

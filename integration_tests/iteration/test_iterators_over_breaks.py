@@ -17,6 +17,7 @@ from integration_tests.iteration.iterator_programs import (
     CONSUMED,
     ITERATORS,
     LOG,
+    OVER_GENERATORS,
     SOURCES,
     USES,
     program,
@@ -47,8 +48,8 @@ def outcome(run: Callable[..., Any], n: int, source: Callable[[int], Any]) -> An
     return result, list(LOG)
 
 
-def check(run: Callable[..., Any], source: Callable[[int], Any]) -> None:
-    compiled = stator.compile(run, backend="eager", recompile_limit=64)
+def check(run: Callable[..., Any], source: Callable[[int], Any], limit: int = 64) -> None:
+    compiled = stator.compile(run, backend="eager", recompile_limit=limit)
     for n in SIZES:
         assert outcome(compiled, n, source) == outcome(run, n, source)
 
@@ -58,6 +59,14 @@ def check(run: Callable[..., Any], source: Callable[[int], Any]) -> None:
 def test_iterators_go_on(use: str, source: str) -> None:
     for text in ITERATORS.strip().splitlines():
         check(program(USES[use].format(it=text)), SOURCES[source])
+
+
+@pytest.mark.filterwarnings("ignore::stator_guards.RecompileLimitWarning")
+@pytest.mark.parametrize("use", USES)
+def test_iterators_go_on_as_real_ones_past_the_recompile_limit(use: str) -> None:
+    for text in OVER_GENERATORS.strip().splitlines():
+        for source in SOURCES.values():
+            check(program(USES[use].format(it=text)), source, limit=1)
 
 
 @pytest.mark.parametrize("source", BREAKING)

@@ -167,6 +167,38 @@ class DelA:
     def __delattr__(self, n): LOG.append(("del", n))
     def __setattr__(self, n, v): LOG.append(("set", n, v)); object.__setattr__(self, n, v)
 NT = collections.namedtuple("NT", "a b", defaults=[2])
+BUSY = BlockingIOError(11, "again")
+DQ = collections.deque([1, 2, 3], 4)
+DD = collections.defaultdict(int, a=1)
+MC = operator.methodcaller("split", "a", maxsplit=1)
+IG = operator.itemgetter(slice(1, 3))
+OBJ = object()
+class RaisingKey:
+    def __hash__(self): return hash(OBJ)
+    def __eq__(self, o): raise ValueError("eq")
+KD = {RaisingKey(): 1}
+class Trunc:
+    def __trunc__(self): return 4
+LST = [1, 2, 3, 4, 5, 6]
+SET1, SET2, SET3 = {1, 5}, {"a", 2, 1}, {9, 17, 1}
+FS = frozenset((33, 1, 17))
+SIZE = torch.Size((1, 2))
+def _fn():
+    a = 4
+    def f(): return a
+    return f
+FN = _fn()
+SLOT = V(4)
+SET4 = {8, 1, 2}
+class PT(tuple, enum.Enum):
+    A = (1, 2)
+    B = (2, 1)
+POLICY = [torch.ops.aten.mm.default]
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a): return a * 2
+    @staticmethod
+    def backward(ctx, g): return g * 3
 """
 
 EXPRESSIONS = r"""
@@ -341,6 +373,99 @@ list[int], typing.List[int]
 [1] + Right(), (1,) + Right(), collections.deque([1]) + Right(), SubList([1]) + Right()
 [].__add__(Right())
 x.shape + 1
+collections.namedtuple(typename="P", field_names="a b")(1, 2)
+str.upper.__get__(None, None)
+type.__call__(type, 5)
+types.MethodType(Call(), 1) == types.MethodType(Call(), 1), types.MethodType(Call(), 1).__func__(2)
+getattr(BUSY, "characters_written", "none"), BUSY.errno
+ExceptionGroup("a", [])
+BaseExceptionGroup("a", [KeyboardInterrupt(2)]).exceptions[0].args
+dict.__new__(dict())
+torch.return_types.max((x,))
+int(Idx()), x + 1
+float(Idx()), x + 1
+int(Trunc()), x + 1
+type.__new__(type, "A", [], {})
+collections.deque.__new__(collections.deque, 1)
+collections.deque([1], "a")
+collections.deque([1], 2.5)
+KD.get(OBJ, 0)
+collections.defaultdict(3)
+collections.OrderedDict([(1,)])
+collections.OrderedDict([()])
+BlockingIOError(1, "a", 3).characters_written
+types.CellType(3).cell_contents
+raiser(1).__closure__[0].cell_contents, x + 1
+len(types.MappingProxyType(Seq(3)))
+types.MappingProxyType(Seq(3)).keys()
+types.MappingProxyType([1])
+MC("bac a"), x + 1
+IG([1, 2, 3, 4]), x + 1
+[1].index(1, "a")
+tuple.__getnewargs__((1, x))
+(1, 2).__getnewargs__()
+[v.v for v in sorted([V(i * 7 % 70) for i in range(70)])][:5], len(LOG), x + 1
+functools.cmp_to_key(lambda a, b: b - a).obj
+operator.itemgetter(1).foo
+operator.itemgetter(1).__doc__, x + 1
+str(x).translate({49: 50}), x + 1
+"abc".format(x) + "d", x + 1
+"{0:{0:{0}}}".format(x, 1, 2)
+"{:{:{}}}".format(V(1), Fmt(), 3)
+"{".format(x)
+"{0[]}".format(x)
+"{0.}".format(V(1))
+"{} {0}".format(x, 1)
+"{0} {}".format(x, 1)
+"{0} {}".format(V(1), V(2))
+"{} {0}".format(V(1), V(2))
+"{:{0}}".format(V(1), V(2))
+"{} {}".format(V(1))
+"{a}".format(V(1))
+"{0}".format_map({"a": V(1)})
+"{}".format_map({"a": V(1)})
+"{a}".format_map({"a": V(1)})
+"{a.v}{a}{{}}".format_map({"a": V(1)})
+"{0} {1} {0}".format(V(1), V(2))
+"{:{}} {}".format(V(1), "", V(2))
+"{a} {} {0}".format(V(1), V(2), a=V(3))
+"{a} {".format(V(1))
+"{0} {".format(Fmt())
+"{0.zz[]}".format(V(1))
+"{5[]}".format(V(1))
+"{99999999999999999999}".format(V(1))
+"{0.v[]}".format(V(1))
+"{".format_map({"a": V(1)})
+"{0!x}".format(V(1))
+"{} {0}".format(V(1))
+"{0!x}{".format(V(1))
+"{0!a} {0!s} {0!r}".format(V("\u00e4"))
+"{0:{1}}".format(3, str(x))
+"{0:>{1}}".format(V("a").v, 4) + str(x)
+tuple.__new__(tuple, (1,), 2)
+torch.Size([1, 2]).count(1), torch.Size([1, 2]).index(2), torch.Size((1, 2)) + (3,), x + 1
+torch.broadcast_shapes((2, 1), (1, 3)).count(2), (1,) + torch.broadcast_shapes((2, 1), (1, 3)), x + 1
+SIZE.count(1), SIZE + (1,), (1,) + SIZE, SIZE == (1, 2), (1, 2) == SIZE, [*SIZE], x + 1
+vars(WithMeta)["__module__"], sorted(vars(type("Z", (), {"q": 1})))[-1], x + 1
+type("Z", (), {"q": 1}).__dict__["q"], x + 1
+(lambda: 1).__closure__, FN.__closure__[0].cell_contents, FN.__code__.co_freevars, x + 1
+types.CellType.cell_contents.__get__(5)
+types.CellType.cell_contents.__get__(FN.__closure__[0]), x + 1
+torch.return_types.max((x, x)).values, x + 1
+torch.return_types.max((x, x, x))
+PT.A.count(1), PT.A[1], len(PT.A), x + 1
+PT.A + (3,), PT.A * 2, PT.A[:1], PT.A.index(2), x + 1
+PT.A == (1, 2), (1, 2) == PT.A, PT.A < PT.B, PT.B != PT.A, x + 1
+(0,) + PT.A, tuple(PT.A), [*PT.A], 1 in PT.A, x + 1
+x.reshape(PT.A), x + 1
+operator.add(SIZE, (1,)), operator.getitem(SIZE, 0), operator.mul(SIZE, 2), operator.concat(SIZE, (2,)), x + 1
+torch.Size([1, 2]).__add__((3,)).count(1), copy.copy(SIZE).count(1), copy.deepcopy(SIZE).index(2), x + 1
+torch.func.grad(lambda a: (a.sum(), a.sum()))(x)
+torch.func.vmap(lambda a: a[0] + a[1])(collections.deque([x, x]))
+torch.func.vmap(lambda a: a["q"] + 1)(collections.defaultdict(list, q=x))
+torch.func.vmap(lambda a, b: a + b["c"], in_dims=(0, {"d": 0}))(x, {"c": x})
+torch.func.vmap(lambda a, b: a + b[0], in_dims=(0, (0, 0)))(x, [x, x])
+torch._higher_order_ops.while_loop(lambda a: (a.sum() < 9, a.sum() < 3), lambda a: (a + 1,), (x,))
 """.strip().splitlines()
 
 STATEMENTS = r"""
@@ -487,4 +612,232 @@ a = b = [1]\na += Right()\nreturn a, b
 a = b = SubList([1])\na += Right()\nreturn a, b
 a = b = [1]\na *= Right()\nreturn a, b, a is b
 a, b = collections.deque
+def g(): pass\nreturn g.__get__(None)
+p = property(len)\np.__init__(str)\nreturn p.fget
+class E(Exception):\n    def __setattr__(self, n, v): LOG.append(n); super().__setattr__(n, v)\ne = E("a")\ne.add_note("b")\nreturn e.__notes__, x + 1
+e = ValueError()\ne.__notes__ = ()\ne.add_note("a")
+g = gen(1)\nlist(g)\nreturn g.close(), x + 1
+g = gen(1)\ng.close()\ng.close()\nreturn x + 1
+class C:\n    @property\n    def __class__(self): return int\nreturn dir(C()) == dir(C), x + 1
+class T(tuple):\n    def __init__(self, *a): LOG.append(a)\nreturn T((1,), 2)
+import time\nreturn time.struct_time((1, 2, 3))
+class C: a = 1\nreturn sorted(vars(C)), vars(C)["a"]
+class C: a = 1\nreturn "a" in C.__dict__, list(C.__dict__)[:2], dict(C.__dict__)["a"]
+Sup.zz = 1\nr = "zz" in vars(Sup)\ndel Sup.zz\nreturn r, "zz" in vars(Sup), x + 1
+SubSup.zz = 1\nr = hasattr(SubSup(), "zz"), hasattr(Sup(), "zz")\ndel SubSup.zz\nreturn r, SubSup().zz, x + 1
+class B:\n    def __mro_entries__(self, b): return (5,)\nclass C(B()): pass
+class M(type):\n    @classmethod\n    def __prepare__(m, n, b): return collections.OrderedDict(z=3)\nclass C(metaclass=M): y = 2\nreturn [n for n in vars(C) if len(n) == 1], x + 1
+class D:\n    def __set_name__(self, c, n): raise KeyError(n)\nclass C: a = D()
+class C: pass\nC.__weakref__ = 3\nreturn C.__weakref__, C().__weakref__, x + 1
+class D(collections.deque):\n    def __new__(cls, *a): LOG.append("new"); return super().__new__(cls)\nd = D([1, 2], 3)\nd.z = 4\nreturn d, d.maxlen, d.z
+DQ.__init__([5])\nreturn list(DQ), DQ.maxlen, x + 1
+DD.__init__(list, b=2)\nreturn dict(DD), DD["c"], x + 1
+c = {}\ncollections._count_elements(c, "aab")\nreturn c, x + 1
+class C(collections.Counter): pass\nreturn C("aab"), C("aab") + C("b"), x + 1
+it = reversed(Len(1))\nr = list(it)\nreturn r, it
+it = iter({1})\nr = list(it)\nreturn r, it, x + 1
+d = {1: 2}\nit = iter(d)\nd[3] = 4\nnext(it)
+d = {1: 2}\nit = iter(d)\ndel d[1]\nd[3] = 4\nreturn next(it)
+d = collections.OrderedDict({1: 2})\nit = iter(d)\nd[3] = 4\nnext(it)
+s = {1, 2}\nit = iter(s)\ns.discard(1)\ns.add(3)\nreturn list(it), x + 1
+s = {1, 2}\nit = iter(s)\ns.discard(1)\ns.add(3)\nreturn it, x + 1
+it = itertools.chain([1])\nr = list(it)\nreturn r, it, x + 1
+def g():\n    LOG.append(1)\n    return 5 if len(LOG) > 2 else next(it)\nit = iter(g, 5)\nreturn list(it), len(LOG)
+l = [1, 2]\ndel l[::0]
+l = [1, 2]\nl.__init__([3])\nreturn l
+s = {1, 2}\ns.__init__([3])\nreturn s
+l = [3, 1, 2]\nl.sort(key=lambda v: l.append(v) or v)\nreturn l
+l = [3, 1, 2]\ntry:\n    l.sort(key=lambda v: l.append(v) or v)\nexcept ValueError as e:\n    return l, str(e), x + 1
+p = functools.partial(max, 1)\na = p.args\nreturn p.args is a, p(3), x + 1
+p = functools.partial(max, 1)\na = p.args\nreturn p, a, x + 1
+l = [x]\nl.append(l)\nreturn repr(l), x + 1
+l = [1]\nl.append(l)\nreturn repr(l), x + 1
+d = {1: V(2)}\nd[3] = d\nreturn repr(d), x + 1
+l = [x] * (1 << 21)\nreturn len(l), l[-1] is x
+class C: a = slice(None, x)\nreturn C.a.stop, x + 1
+k = functools.cmp_to_key(lambda a, b: b - a)(3)\nreturn k.obj, x + 1
+l = [3, 1, 2]\nseen = []\nl.sort(key=lambda v: seen.append(len(l)) or v)\nreturn l, seen, x + 1
+l = [3, 1, 2]\nl.sort(key=lambda v: l.append(v) or l.pop())\nreturn l
+l = [3, 1, 2]\nl.sort(key=lambda v: l.clear() or v)\nreturn l
+l = [V(3), V(1), V(2)]\nl.sort(key=lambda v: V(v.v) if not l else 1/0)\nreturn [v.v for v in l], x + 1
+l = [3, 1, 2]\ntry:\n    l.sort(key=lambda v: 1 / (v - 1))\nexcept ZeroDivisionError: return l, x + 1
+l = [3, 1, 2]\nl.sort(key=lambda v: print(end="") or len(l) + v)\nreturn l, x + 1
+class F:\n    def __format__(self, s): LOG.append(s); return "f"\nreturn "{0} {0:a} {".format(F())
+class R:\n    def __repr__(self): LOG.append("r"); return "R"\n    def __format__(self, s): LOG.append("f"); return "4"\nreturn "{0!r:{0}}".format(R()), x + 1
+s = str(x)\nreturn f"{3:{s}}"
+class C(itertools.chain): pass\nreturn list(C.from_iterable([[1], [2]])), type(C.from_iterable([])).__name__, x + 1
+class C(itertools.chain): pass\nreturn C.from_iterable([[1], [2]]), x + 1
+class C(itertools.chain): pass\nreturn C([1], [2]), x + 1
+a, b = itertools.tee(g for g in (1, 2, 3))\nnext(a)\nprint(end="")\nnext(a)\nreturn a, b, x + 1
+k = itertools.groupby("aabc")\nn, m = next(k)\nnext(m)\nprint(end="")\nreturn k, m, x + 1
+d = {1: None}\nd[1] = iter(d)\nreturn d, x + 1
+d = {1: None, 2: 3}\nd[1] = iter(d.items())\nreturn d, x + 1
+d = {1: None, 2: 3}\nit = iter(d)\nnext(it)\nd[1] = it\nreturn d, x + 1
+def g():\n    LOG.append(1)\n    return 5 if len(LOG) > 2 else next(it, 7)\nit = iter(g, 5)\nreturn list(it), len(LOG)
+del Sup.q\nreturn hasattr(Sup(), "zq"), SubSup().get(), x + 1
+del CP.cp\nr = Sup().cp\nCP.cp = 3\nreturn r, Sup().cp, x + 1
+def walk(v): DQ.pop(); list(DQ); print(end=""); return v\nreturn sorted([2, 1], key=walk), list(DQ), x + 1
+def walk(v): LST.pop(); sum(LST); print(end=""); return v\nreturn sorted([2, 1], key=walk), LST, x + 1
+def walk(v): LST.pop(0); sum(LST); LST.append(v); print(end=""); return v\nreturn sorted([2, 1], key=walk), LST, x + 1
+LST.append(x)\ndef walk(v): LST.pop(); len([*LST]); print(end=""); return v\nreturn sorted([2, 1], key=walk), LST, x + 1
+class T(tuple):\n    def __new__(cls, a, b=0): return super().__new__(cls, a)\n    def __init__(self, a, b=0): self.b = b\nreturn T((1,), b=2), T((1,), b=2).b, x + 1
+class T(tuple):\n    def __init__(self, a, b=0): self.b = b\nreturn T((1,), b=2).b, x + 1
+class T(frozenset):\n    def __init__(self, a, b=0): self.b = b\nreturn T((1,), b=2).b, x + 1
+import os\nreturn os.stat_result(range(10), {"st_atime": 4}).st_atime, x + 1
+import time\nreturn time.struct_time(range(9), {"tm_zone": "a"}).tm_zone, x + 1
+r = reversed(Len(3))\nnext(r)\nreturn r, x + 1
+class L(tuple):\n    __slots__ = ()\n    def __len__(self): return 3\n    def __getitem__(self, i): return i\nr = reversed(L())\nnext(r)\nreturn r, x + 1
+class L:\n    __slots__ = ("a",)\n    def __len__(self): return 3\n    def __getitem__(self, i): return i\nr = reversed(L())\nnext(r)\nreturn r, next(r), x + 1
+class K:\n    def __init__(self, v): self.v = v\n    def __eq__(self, o): D1.clear(); return True\n    __hash__ = None\nD1 = {1: K(1), 2: K(2)}\nreturn D1 == {1: 1, 2: 2}, D1, x + 1
+D1 = {}\nclass K:\n    def __eq__(self, o): D2.clear(); return True\nD1, D2 = {1: K(), 2: K()}, {1: 1, 2: 2}\nreturn D1 == D2, D1.keys(), D2, x + 1
+SET1.update(SET2 - {1})\nreturn SET1, x + 1
+SET1.update({V(1), V(2)} | SET2)\nreturn len(SET1), x + 1
+SET1.symmetric_difference_update(SET2)\nSET2.intersection_update(SET1)\nreturn SET1, SET2, x + 1
+SET2.update(SET2 ^ {OBJ, 3})\nreturn len(SET2), x + 1
+s = frozenset((1, 2)) | frozenset("a")\nreturn list({*s, 3}), list(s | {4}), x + 1
+SET1.update(SET3)\nfor i in SET1: LOG.append(i)\nreturn x + 1
+s = {OBJ, 1}\ns.update(FS)\nreturn [i for i in s if i is not OBJ], x + 1
+s = {1, 2} - {OBJ}\nreturn list(s), x + 1
+n = x.shape[0]\nreturn str(n).translate({50: "a"}), f"{n}b".translate({50: "a"}), x + 1
+r = DQ.__reversed__()\nnext(r)\nreturn r, x + 1
+h = torch.nn.Linear(2, 2).register_forward_hook(print)\nreturn id(h) == id(h), x + 1
+h = torch.nn.Linear(2, 2).register_forward_hook(print)\nd = {id(h): 1}\nreturn d[id(h)], x + 1
+class C: pass\nC.__weakref__ = 3\nreturn x + 1
+c = types.CellType()\ntry: c.cell_contents\nexcept ValueError as e: return str(e), x + 1
+c = FN.__closure__[0]\nreturn c.cell_contents, c == FN.__closure__[0], x + 1
+v = V(0)\nd = {1: 2}\nv.it = iter(d)\nd[3] = 4\nreturn next(v.it)
+v = V(0)\nd = {1: 2}\nv.it = iter(d)\nd[3] = 4\ntry: next(v.it)\nexcept RuntimeError as e: return str(e), x + 1
+v = V(0)\nd = {1: 2, 5: 6}\nv.it = iter(d)\nnext(v.it)\ndel d[5]\nd[3] = 4\nreturn next(v.it), x + 1
+v = V(0)\ns = {1}\nv.it = iter(s)\ns.add(2)\nreturn next(v.it)
+d = {}\nd["it"] = iter(d.values())\nreturn d, x + 1
+d = {"it": None}\nd["it"] = iter(d.values())\nreturn d["it"], x + 1
+d = {"it": None, 1: 2}\nit = d["it"] = iter(d.values())\nd[x] = it\nreturn it, x + 1
+class D(dict): pass\nd = D(it=None)\nd["it"] = iter(d.values())\nreturn d, x + 1
+d = collections.OrderedDict(it=None)\nd["it"] = iter(d.values())\nreturn d, x + 1
+d = collections.defaultdict(list, it=None)\nd["it"] = iter(d.items())\nreturn d, x + 1
+v = V(None)\nd = {v: 1}\nv.v = iter(d)\nreturn d, x + 1
+v = V(1)\nd = {v: 1}\nv.z = iter(d)\nreturn d, x + 1
+class I:\n    def __init__(s, d): s.it = iter(d)\nd = {1: 2}\nd[1] = I(d)\nreturn d, x + 1
+DD["a"] = iter(DD)\nreturn DD["a"], x + 1
+d = {1: 2}\nd[1] = zip(iter(d), [x])\nreturn d, x + 1
+import time\nreturn time.struct_time(5)
+import time\nreturn time.struct_time()
+t = frozenset((3,)) | {V(1)}\ns = {1}\ns.update(t)\nreturn len(s | {3}), x + 1
+s = set(torch.Size((4, 3)))\ns |= set((5,))\nreturn list(s), x + 1
+s = {3}\ns.update(())\ns.update(frozenset())\nreturn list(s), x + 1
+s = set("ab").union((1, 2), frozenset((3,)))\nreturn list(s), x + 1
+s = {1}.union(torch.Size((4, 3)))\nreturn list(s), x + 1
+s = frozenset((1, 2))\nt = {7} | s\nfor i in t: LOG.append(i)\nreturn t, x + 1
+s = {1, 2}\ns -= frozenset((2,))\nfor i in s: LOG.append(i)\nreturn x + 1
+SET1.clear()\nSET1.add(4)\nreturn SET1, x + 1
+SET3.difference_update([1])\nSET3.add(V(1))\nreturn len(SET3), x + 1
+SET1.update(SET1 | {c for c in SET3})\nreturn SET1, x + 1
+SET1 -= {V(1), V(2)}\nreturn SET1, x + 1
+SET1.update(SET1 ^ {5, 6, 7})\nSET1.update(SET1.copy())\nreturn SET1, x + 1
+d = {1: 2}\ndef g():\n    for k in d: yield k\ni = g()\nnext(i)\nd[3] = 4\nreturn next(i, 9)
+d = {1: 2}\ndef g():\n    for k in d: yield k\ni = g()\nnext(i)\nd[3] = 4\ntry: next(i)\nexcept RuntimeError as e: return str(e), x + 1
+d = {1: 2, 2: 3}\nl = [iter(d.items())]\nnext(l[0])\ndel d[1]\nd[3] = 4\nreturn next(l[0]), x + 1
+d = {1: 2, 2: 3}\nl = [iter(d)]\nd[3] = 4\nreturn l, x + 1
+d = {1: 2, 2: 3}\nl = [iter(d.values())]\nd.clear()\nreturn l, x + 1
+d = {1: 2, 2: 3}\nl = [reversed(d.values())]\nd.clear()\nd[1] = 3\nreturn l, x + 1
+d = {1: 2, 2: 3}\nl = [reversed(d.values())]\ndel d[2]\nreturn next(l[0])
+d = {1: 2, 2: 3}\nl = [iter(d)]\nlist(l[0])\nd[3] = 4\nreturn next(l[0], 7), l, x + 1
+d = {1: 2, 2: 3}\nl = [iter(d)]\nnext(l[0])\nd[1] = 5\nreturn next(l[0]), l, x + 1
+l = [iter(DD)]\nDD["q"] = 1\nreturn next(l[0])
+l = [iter(DD.items())]\nDD["q"] = 1\nreturn l, x + 1
+l = [iter(DD)]\nnext(l[0])\ndel DD["a"]\nDD["z"] = 1\nreturn list(l[0]), x + 1
+l = [iter(DD)]\nDD.clear()\nreturn list(l[0]), x + 1
+DD["q"] = 1\nl = [iter(DD)]\nnext(l[0])\nreturn l, x + 1
+d = collections.OrderedDict({1: 2, 2: 3})\nl = [iter(d)]\nd[3] = 4\nreturn next(l[0])
+d = collections.OrderedDict({1: 2, 2: 3})\nl = [iter(d.items())]\nd[3] = 4\nreturn l, x + 1
+d = collections.OrderedDict({1: 2, 2: 3})\nl = [iter(d)]\nd.move_to_end(1)\nreturn list(l[0]), x + 1
+d = collections.OrderedDict({1: 2, 2: 3, 4: 5})\nl = [iter(d)]\nnext(l[0])\nd.move_to_end(1)\nreturn list(l[0]), x + 1
+d = {1: 2, 2: 3}\nl = [zip(d, [4, 5, 6])]\nnext(l[0])\ndel d[1]\nreturn list(l[0])
+d = {1: 2, 2: 3}\nl = [zip(d, [4, 5, 6])]\nnext(l[0])\ndel d[1]\nreturn l, x + 1
+d = {1: 2, 2: 3}\nl = [map(str, d)]\nnext(l[0])\nd.pop(1)\nd.setdefault(5, 6)\nreturn list(l[0]), x + 1
+d = {1: 2, 2: 3}\nl = [iter(d)]\nd |= {1: 3}\nd.update({7: 8})\nreturn list(l[0])
+d = {1: 2}\nl = [iter(d)]\nd.popitem()\nreturn list(l[0])
+v = V(0)\nv.it = iter(v.__dict__)\nreturn next(v.it)
+v = V(0)\nl = [iter(v.__dict__)]\nv.z = 3\nreturn next(l[0])
+v = V(0)\nl = [iter(vars(v).items())]\nv.z = 3\nreturn l, x + 1
+SLOT.z = iter(vars(SLOT))\nreturn next(SLOT.z)
+d = {1: 2}\nl = [enumerate(d)]\nd[2] = 3\nprint(end="")\nreturn list(l[0])
+d = {1: 2}\ndef h(it): d[2] = 3; return next(it)\nreturn h(iter(d))
+d = {1: 2}\ndef h(it): d.setdefault(2, 3); print(end=""); return next(it)\nreturn h(iter(d))
+import time\nreturn time.struct_time([1])
+import time\nreturn time.struct_time(iter(range(9))).tm_mon, x + 1
+d = {1: 2}\nreturn list(map(lambda k: d.update({k + 10: 1}), d))
+d = {1: 2}\ntry: list(map(lambda k: d.update({k + 10: 1}), d))\nexcept RuntimeError as e: return str(e), d, x + 1
+d = {1: 2, 2: 3}\ntry: return list(map(lambda k: (d.pop(k), d.update({k + 10: 1})), d)), d\nexcept RuntimeError as e: return str(e), d, x + 1
+d = {1: 2, 2: 3}\nl = []\nl.extend(d.pop(k) for k in d)
+d = {1: 2, 2: 3}\nl = []\ntry: l.extend(d.pop(k) for k in d)\nexcept RuntimeError: return l, d, x + 1
+d = {1: 2, 2: 3}\nl = []\ntry: l.extend(map(d.pop, d))\nexcept RuntimeError: return l, d, x + 1
+d = {1: 2, 2: 3}\nreturn sum(map(d.pop, list(d))), d, x + 1
+d = {}\nd["it"] = iter(d)\nreturn next(d["it"])
+d = {}\nd["it"] = iter(d)\ntry: next(d["it"])\nexcept RuntimeError as e: return str(e), x + 1
+d = {}\nd["it"] = iter(d)\nreturn d["it"], x + 1
+d = {}\nd["it"] = reversed(d)\nreturn d["it"], x + 1
+d = {}\nd["it"] = [iter(d)]\nreturn d["it"], x + 1
+d = {}\nd["it"] = [iter(d)]\nd["z"] = 3\nprint(end="")\nreturn next(d["it"][0])
+d = {1: 2}\nd["it"] = zip(d, "ab")\nprint(end="")\nreturn next(d["it"])
+DD["it"] = iter(DD)\nreturn next(DD["it"])
+DD["it"] = iter(DD)\nreturn DD["it"], x + 1
+d = {1: 2, 2: 3, 3: 4}\nwhile len(d) > 1: d.pop(next(iter(d)))\nreturn d, x + 1
+d = {1: 2, 2: 3, 3: 4}\nfor k in list(d): d[k + 3] = d.pop(k)\nreturn d, x + 1
+d = {1: 2, 2: 3}\nfor k in d:\n    d[9] = 3\n    break\nreturn d, x + 1
+d = {1: 2, 2: 3}\nfor k in d:\n    if k == 2: d[9] = 3\nreturn d
+d = {1: 2, 2: 3}\nit = iter(d)\nd = {5: 6}\nd[7] = 8\nreturn next(it), d, x + 1
+d = {1: 2, 2: 3}\nit = iter(d)\ndel it\nd[7] = 8\nreturn d, x + 1
+global GL\nd = {1: 2}\nGL = iter(d)\nd[2] = 3\nreturn next(GL)
+d = {1: 2}\nSLOT.it = iter(d)\nd[2] = 3\nreturn next(SLOT.it)
+d = {1: 2}\nLST.append(iter(d))\nd[2] = 3\nreturn next(LST.pop())
+d = {1: 2}\nit = iter(d)\ndef f(): return next(it)\nd[2] = 3\nreturn f()
+d = {1: 2}\nf = functools.partial(next, iter(d))\nd[2] = 3\nreturn f()
+d = {1: 2}\nf = iter(d).__next__\nd[2] = 3\nreturn f()
+d = {1: 2}\nf = itertools.chain(d, [4])\nnext(f)\nd[2] = 3\nreturn list(f)
+d = {1: 2}\nf = itertools.islice(d, 2)\nd[2] = 3\nreturn list(f)
+d = {1: 2}\nf = (i for i in d)\nd[2] = 3\nreturn list(f)
+d = {1: 2}\nf = (i for i in d)\nprint(end="")\nd[2] = 3\nreturn f, x + 1
+SET4.update({1, 2, 8})\nreturn list(SET4), SET4, x + 1
+SET4.update({1: 2, 2: 3, 8: 4})\nreturn SET4, x + 1
+SET4.update([1, 2, 8])\nreturn SET4, x + 1
+SET4 |= {1, 2, 8}\nreturn SET4, x + 1
+global SET4\nSET4 |= {1, 2, 8}\nreturn SET4, x + 1
+global SET4\nSET4 |= {1: 2, 2: 3, 8: 4}.keys()\nreturn SET4, x + 1
+SET4.update({1, 2}, {8, 1, 2})\nreturn SET4, x + 1
+SET4.update(SET4 | {1})\nreturn SET4, x + 1
+s = SET4\ns.update(s)\ns.update(set(s))\nreturn s, x + 1
+s = SET4\ns &= {1, 2, 8}\nreturn s, x + 1
+s = SET4\ns -= {3, 4}\nreturn s, x + 1
+s = SET4\ns ^= set()\nreturn s, x + 1
+s = SET4\ns.difference_update({8})\ns.add(8)\nreturn s, x + 1
+s = SET4\ns.discard(8)\ns.add(8)\nreturn s, x + 1
+s = SET4\ns.intersection_update({1, 2, 8, 9})\nreturn s, x + 1
+s = SET4\ns.symmetric_difference_update({})\nreturn s, x + 1
+s = SET4\ns.update({})\nreturn s, x + 1
+s = SET4\ns.update(())\ns.update(torch.Size((1, 2, 8)))\nreturn s, x + 1
+s = SET4\ns.update({8, 1, 2})\nfor i in s: LOG.append(i)\nreturn x + 1
+s = SET4\ns.update({8, 1, 2})\nt = s | {5}\nreturn t, [i for i in t], x + 1
+s = SET4\ns.update({8, 1, 2})\nt = s - {5}\nreturn t, s.copy(), set(s), frozenset(s), x + 1
+s = SET4\ns.add(16)\ns.update({8, 1, 2})\nt = s - {5}\nreturn t, s.copy(), set(s), frozenset(s), x + 1
+class P(tuple, enum.Enum):\n    A = (1, 2)\nreturn P.A.count(1), x + 1
+a, b = PT.A\nreturn a + b, hash(PT.A) == hash((1, 2)), {PT.A: 1}[PT.A], x + 1
+s = operator.add(x.shape, (1,))\nreturn s.count(1), s + (1,), s == (2, 1), type(s).__name__, x + 1
+s = torch.Size((1, 2)) * 2\nreturn s.count(1), s[1:], type(s), x + 1
+s = {1, 2}\ns.__init__((7, 1))\nSET4.update(s)\nSET4.discard(99)\nreturn SET4, list(s), x + 1
+SET4.__init__((9, 1))\nreturn SET4, list(SET4), x + 1
+SET4 &= SET4\nreturn SET4, x + 1
+s = SET4\ns &= s\nreturn s, x + 1
+s = SET4\ns.intersection_update(s)\ns.add(16)\nreturn s, x + 1
+s = {8, 1, 2}\ns.intersection_update(s)\nt = s | {16}\nSET4.update(t)\nreturn s, t, SET4, x + 1
+s = SET4\ns.intersection_update(s)\nt = s | {16}\nfor i in t: LOG.append(i)\nreturn t, x + 1
+s = SET4\ns -= s\nt = s | {16}\nreturn t, x + 1
+Doubled.extra = 4\nreturn Doubled.apply(x * 1) + Doubled.extra
+from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts as contexts\nPOLICY.append(POLICY[0])\nw = x.outer(x).requires_grad_()\nreturn checkpoint(lambda a: (a @ a).sin(), w, use_reentrant=False, context_fn=functools.partial(contexts, POLICY)).sum()
+class C:\n    def __call__(self): LOG.append(1); return next(it, 7) if len(LOG) % 3 == 2 else 5 if len(LOG) % 3 == 0 else 1\nit = iter(C(), 5)\nreturn list(it), x + 1
+n = []\ndef g():\n    n.append(1)\n    return 1 if len(n) == 1 else 5 if len(n) == 3 else next(it, 7)\nit = iter(g, 5)\nreturn list(it), len(n), x + 1
+d = {"it": None}\nd["it"] = iter(d)\nd["o"] = V(d["it"])\nreturn d["o"], x + 1
+class D(dict): pass\nd = D(a=1)\nd.it = iter(d)\nreturn d, d.it, x + 1
+d = collections.OrderedDict(a=1)\nd.it = iter(d)\nreturn d.it, x + 1
+class D(dict): pass\nd = D(a=1)\nd["a"] = [iter(d)]\nreturn d["a"][0], x + 1
 """.strip().splitlines()

@@ -10,7 +10,9 @@ holds afterwards and the number of graphs over a series of calls are compared.
 from __future__ import annotations
 
 import functools
+import pathlib
 import pickle
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -68,6 +70,13 @@ def bounded() -> Any:
     return lambda x, thing: x * size(thing), info
 
 
+def bounded_of_equal_hashes() -> Any:
+    """-1 and -2 have one hash."""
+    listed, info = cached(lambda n: [n], maxsize=4)
+    listed(-1), listed(-2)
+    return lambda x: (x + 1, listed(-2), listed(-1)), info
+
+
 def cached_range() -> Any:
     indices, info = cached(torch.arange)
     return lambda x: x * indices(x.shape[0]), info
@@ -82,6 +91,7 @@ SERIES = {
     "an object with a name": (cached_pair, [(X, thing) for thing in THINGS], 1),
     "two objects": (cached_of_two, [(X, THINGS[i], THINGS[5 - i]) for i in range(6)], 1),
     "few places": (bounded, [(X, THINGS[i % 3]) for i in range(7)], 7),
+    "equal hashes": (bounded_of_equal_hashes, [(X,)] * 4, 1),
     "sizes": (cached_range, [(torch.ones(size),) for size in range(3, 9)], 2),
 }
 
@@ -90,6 +100,28 @@ SERIES = {
 def test_cached_functions_of_fresh_arguments_are_compiled_once(name: str) -> None:
     make, calls, graphs = SERIES[name]
     assert run(make, calls) <= graphs
+
+
+@functools.lru_cache(maxsize=8)
+def listed(n: int) -> list[int]:
+    return [n, n + 1]
+
+
+def program_with_lists(x: Tensor) -> Any:
+    return x + listed(3)[1] + listed(5)[0], listed(5)
+
+
+def test_a_loaded_dump_reads_the_cache_as_it_is() -> None:
+    listed(3), listed(5)
+    compiled = stator.compile(program_with_lists, backend="eager")
+    compiled(X)
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = stator.load(stator.dump(compiled, pathlib.Path(folder) / "dump"))
+    for _ in range(2):
+        total, last = loaded(X)
+        assert torch.equal(total, program_with_lists(X)[0])
+        assert last is listed(5)
+        listed.cache_clear()
 
 
 def memo_of(key: Callable[..., Any]) -> Callable[[], Any]:

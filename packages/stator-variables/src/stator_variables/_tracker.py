@@ -152,10 +152,6 @@ class VariableTracker:
         return MISSING
 
     # -- slots for iterators over this one ---------------------------------------------------------
-    def consumes(self) -> "Sequence[VariableTracker]":
-        """Return the iterators that a step of this one steps."""
-        return ()
-
     def is_replayable(self) -> bool:
         """Return True for an existing iterator whose steps the entry can repeat: none runs code of
         the program."""

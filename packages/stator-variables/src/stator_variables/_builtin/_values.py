@@ -151,7 +151,7 @@ def make_struct(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Result:
 
     if len(args) != 1 or kwargs or of.__flags__ & _NO_INSTANCES:
         raise t.unsupported("construction", f"making a {of.__qualname__}")
-    return _collected(t, made, args)
+    return after(t.drain(args[0], error_text="constructor requires a sequence"), made)
 
 
 _NO_INSTANCES = 1 << 7  # Py_TPFLAGS_DISALLOW_INSTANTIATION

@@ -3,7 +3,7 @@ existing dict."""
 
 from typing import Any
 
-from stator_guards import AttrSource, CapturedSource, KeysAre
+from stator_guards import KeysAre
 
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import mro_of, namespace_source
@@ -25,10 +25,6 @@ def namespace_of(t: Space, cls: type) -> Any:
 
     Raises Unsupported where the region has set attributes of the class.
     """
-    if id(cls) in t.heap.made:
-        source = AttrSource(CapturedSource(cls.__qualname__, cls), "__dict__")
-        view: Any = t.wrap(vars(cls), source)
-        return view.mapping
     if getattr(t.shared.get(("written class", id(cls))), "names", None):
         raise t.unsupported("class-dict", f"the __dict__ of class {cls.__qualname__}, changed here")
     if (known := t.shared.get(key_of(cls))) is None:

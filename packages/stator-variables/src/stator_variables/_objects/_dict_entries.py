@@ -10,7 +10,7 @@ import operator
 import types
 from typing import Any
 
-from stator_bytecode import Result
+from stator_bytecode import Result, frame_values
 from stator_guards import (
     CallSource,
     DictItemSource,
@@ -27,6 +27,7 @@ from stator_guards import (
 )
 from torch.utils.hooks import RemovableHandle
 
+from stator_variables._lifetime._reachability import reached
 from stator_variables._objects._builder_table import BuilderTable, field
 from stator_variables._objects._dict import DictEntries, DictTracker
 from stator_variables._objects._hashing import (
@@ -200,19 +201,15 @@ def _refuse_under_iteration(t: Space, d: DictTracker) -> None:
     """Keys of a dict do not come or go while the program iterates over it: what C's iterator does
     then depends on how the dict is stored, so that it has to be C's own iterator, over the dict as
     it was before."""
-    d.iterators = [it for it in d.iterators if not it.exhausted]
-    held = (value for frame in t.machine.frames for value in (*frame.stack, *frame.slots))
-    if d.iterators and any(_steps_one(value, d.iterators) for value in held):
+    going = [it for it in d.iterators if not it.exhausted]
+    held = [*frame_values(t.machine.frames), *t.heap.changed.values()]
+    if going and reached(held, going, t.heap.changed):
         raise t.unsupported(
             "dict-changed-during-iteration", "a dict whose keys change while it is iterated"
         )
-
-
-def _steps_one(value: Any, iterators: list[Any]) -> bool:
-    """Return True for one of the iterators, and for one that consumes it."""
-    return issubclass(type(value), VariableTracker) and (
-        value in iterators or any(_steps_one(part, iterators) for part in value.consumes())
-    )
+    for it in going:
+        t.write(it, size=-1)  # its next step is refused
+    t.journal.assign(d, iterators=[])
 
 
 def remove(t: Space, d: DictTracker, hashed: object) -> Any:

@@ -23,9 +23,6 @@ class Identity:
     def __eq__(self, other: object) -> bool:
         return type(other) is Identity and other.thing is self.thing
 
-    def __repr__(self) -> str:
-        return f"Identity({self.thing!r})"
-
 
 class ProgramKey:
     """A key whose class hashes and compares in Python: see `_hashing.UserKey`."""

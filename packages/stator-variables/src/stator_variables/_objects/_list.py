@@ -395,11 +395,13 @@ def sort(
     """The list is empty while it is sorted; code that changes it then is left to CPython."""
     before, order = vt.items, [*range(len(vt.items))]
     failure = None
+    replace_items(t, vt, [])
+    structure = vt.structure
     try:
         yield from _sorting.sort(t, list(before), key, reverse, order)
     except Raised as error:
         failure = error
-    if vt.items is not before:
+    if vt.structure != structure:
         raise t.unsupported("list-changed-during-sort", "a list that is changed while it is sorted")
     replace_items(t, vt, [before[i] for i in order])
     if failure is not None:

@@ -113,7 +113,7 @@ def _checked(
 
 
 def opened(vt: VariableTracker) -> Any:
-    """A constant tuple (a torch.Size) as a tracker with items."""
+    """A constant tuple (a member of an Enum of tuples) as a tracker with items."""
     if is_a(vt, ConstantTracker) and issubclass(vt.cls, tuple):
         return TupleTracker([ConstantTracker(item) for item in vt.value], vt.cls)
     return vt

@@ -37,11 +37,10 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
 
     One from outside is not read until all of it is needed: until then `known` has its additions.
     `steps` are the calls that made or changed it, (method, argument): C's order follows from them.
-    None: not all are known.
     """
 
     base = set
-    steps_taken: list[SetStep] | None = Factory(list)
+    steps_taken: list[SetStep] = Factory(list)
     unread: Any = None  # the call that reads it
     before: dict[Any, Any] = Factory(dict)  # what was read
 
@@ -51,12 +50,12 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
             self.unread(self)
 
     @property
-    def steps(self) -> list[SetStep] | None:
+    def steps(self) -> list[SetStep]:
         super().settle()
         return self.steps_taken
 
     @steps.setter
-    def steps(self, steps: list[SetStep] | None) -> None:
+    def steps(self, steps: list[SetStep]) -> None:
         self.steps_taken = steps
 
     def constant(self) -> Any:
@@ -75,7 +74,7 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
 
     def rebuild(self, e: Emitter) -> str:
         """Made by the steps of the program: the order of its elements follows from them."""
-        steps, by_user_code = self.steps or [], self.fills_by_user_code(e.t)
+        steps, by_user_code = self.steps, self.fills_by_user_code(e.t)
         if steps and steps[0][0] in CREATING:
             name = _created(e, self, by_user_code, *steps[0])
             write_steps(e, by_user_code, name, steps[1:])
@@ -104,38 +103,23 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
         return filled(e, self, name)
 
     def replay(self, e: Emitter) -> None:
-        steps = self.steps_taken
-        if steps is None:
-            steps = [
-                ("discard", item)
-                for hashed, item in self.before.items()
-                if hashed not in self.entries
-            ]
-            steps += [
-                ("add", item) for hashed, item in self.entries.items() if hashed not in self.before
-            ]
         undecided = [("add", item) for (item,) in self.undecided]
-        write_steps(e, self.fills_by_user_code(e.t), e.expr(self), steps + undecided)
+        steps = self.steps_taken + undecided
+        write_steps(e, self.fills_by_user_code(e.t), e.expr(self), steps)
 
 
 def derived(
     cls: type, entries: dict[Any, Any], method: str, *operands: VariableTracker
 ) -> SetTracker:
     """The set that `method` makes of the operands, as they are now."""
-    fixed = tuple(map(as_operand, operands))
-    steps = None if None in fixed else [(method, fixed)]
+    steps = [(method, tuple(map(as_operand, operands)))]
     return SetTracker(frozenset if issubclass(cls, frozenset) else set, entries, steps)
 
 
 def as_operand(vt: VariableTracker) -> Any:
-    """Return a copy of a set or a sequence as an operand in the steps of another set; None if its
-    order is unknown."""
-    if is_a(vt, TupleTracker | DictTracker):
-        return vt
+    """Return an operand in the steps of another set: a set that may change as it is now."""
     if not is_a(vt, SetTracker) or issubclass(vt.cls, frozenset):
-        return vt if is_a(vt, SetTracker) or isinstance(vt.constant(), frozenset | tuple) else None
-    if vt.steps is None:
-        return None
+        return vt
     steps = [("copy", (vt,)), *vt.steps] if vt.source is not None else list(vt.steps)
     return SetTracker(set, dict(vt.entries), steps)
 
@@ -220,7 +204,7 @@ def recipe_of(t: Space, vt: VariableTracker, existing: list[Any]) -> object:
 
 
 def _recipe_of_new(t: Space, vt: Any, existing: list[Any]) -> Recipe | None:
-    if vt.steps is None or not all(type(key) in _ATOMS for key in vt.entries):
+    if not all(type(key) in _ATOMS for key in vt.entries):
         return None
     steps = []
     for method, item in vt.steps:

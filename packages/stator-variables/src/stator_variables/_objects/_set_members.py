@@ -138,26 +138,24 @@ def new_set(t: Space, items: list[Any]) -> SetTracker:
         tell_apart(t, item, hashed)
         if hashed not in made.entries:
             made.entries[hashed] = item
-            made.steps.append(("add", item))  # type: ignore[union-attr]  # it is new
+            made.steps.append(("add", item))
     return made
 
 
 def replace_set(t: Space, vt: SetTracker, entries: dict[Any, Any], *steps: SetStep) -> None:
-    """`steps` are what the program did; without any the order of the real set gets unknown."""
+    """`steps` are what the program did."""
     if vt.unread is not None:
         vt.unread(vt)
     _change_set(t, vt, entries, *steps)
 
 
 def _change_set(t: Space, vt: SetTracker, entries: dict[Any, Any], *steps: SetStep) -> None:
-    t.write(
-        vt, known=entries, steps=[*vt.steps, *steps] if steps and vt.steps is not None else None
-    )
+    t.write(vt, known=entries, steps=[*vt.steps, *steps])
 
 
 def step_with(method: str, other: VariableTracker) -> list[SetStep]:
-    """The step that takes `other`, as it is now; none where its order is unknown."""
-    return [] if (operand := as_operand(other)) is None else [(method, operand)]
+    """The step that takes `other`, as it is now."""
+    return [(method, as_operand(other))]
 
 
 def set_add(t: Space, vt: SetTracker, item: VariableTracker) -> None:
@@ -171,7 +169,7 @@ def _add_known(t: Space, vt: Any, item: VariableTracker) -> None:
     hashed = element_of(t, item, vt)
     if has_member(t, vt, hashed):
         return
-    if vt.source is None and vt.steps is not None:
+    if vt.source is None:
         vt.known[hashed] = item
         vt.steps.append(("add", item))
         t.journal.record(lambda: vt.known.pop(hashed) and vt.steps.pop())
@@ -229,5 +227,5 @@ def _merge(t: Space, vt: SetTracker, entries: dict[Any, Any], operand: VariableT
     more = {hashed: item for hashed, item in entries.items() if hashed not in vt.entries}
     for hashed, item in more.items():
         tell_apart(t, item, hashed)
-    if more or (vt.source is None and entries):  # C makes room even when there is nothing new
+    if entries:  # C makes room even when there is nothing new
         replace_set(t, vt, {**vt.entries, **more}, *step_with("update", operand))

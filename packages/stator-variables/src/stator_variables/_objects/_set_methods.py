@@ -95,7 +95,7 @@ def new_frozenset(t: Space, cls: ClassTracker, *iterable: VariableTracker) -> Re
 @methods.handles(set.__init__, takes=(0, 1))
 def init(t: Space, vt: SetTracker, *iterable: VariableTracker) -> Result:
     if vt.entries:
-        replace_set(t, vt, {})
+        clear(t, vt)
     return _set_members.set_update(t, vt, *iterable) if iterable else NONE
 
 
@@ -234,9 +234,9 @@ def combine_all(
         if issubclass(vt.cls, set) and all(operand is vt for operand in operands):
             return _with_itself(vt, verb if operands else "union")
         return derived(vt.cls, dict(entries), verb, vt, *operands)
-    steps = [step for operand in operands for step in _step(vt, verb, operand)]
+    steps = [step for operand in operands for step in _step(t, vt, verb, operand)]
     if entries is not vt.entries:
-        replace_set(t, vt, entries, *(steps if len(steps) == len(others) else ()))
+        replace_set(t, vt, entries, *steps)
     return NONE
 
 
@@ -247,14 +247,16 @@ def _with_itself(vt: Any, verb: str) -> SetTracker:
     return SetTracker(set, {}, [])
 
 
-def _step(vt: VariableTracker, verb: str, other: VariableTracker) -> list[SetStep]:
+def _step(t: Space, vt: VariableTracker, verb: str, other: VariableTracker) -> list[SetStep]:
     """The step that changes a set by another one.
 
-    By itself C empties it, or leaves it; what it does for an intersection no other step does.
+    By itself C empties it; what it does for an intersection no other step does.
     """
     if other is not vt:
         return step_with(IN_PLACE[verb], other)
-    return [] if verb == "intersection" else [("clear", None)]
+    if verb == "intersection":
+        raise t.unsupported("set-order", "the intersection of a set with itself, in place")
+    return [("clear", None)]
 
 
 @methods.handles(set.update, takes=(0, ANY_COUNT))
@@ -314,7 +316,7 @@ def operate_in_place(t: Space, vt: SetTracker, other: Any, of: str) -> VariableT
     if other.base is not set:
         return NOT_IMPLEMENTED
     if of != "union" or other is not vt:
-        replace_set(t, vt, combine(of, vt.entries, other.entries), *_step(vt, of, other))
+        replace_set(t, vt, combine(of, vt.entries, other.entries), *_step(t, vt, of, other))
     return vt
 
 

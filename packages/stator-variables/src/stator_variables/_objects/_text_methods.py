@@ -4,6 +4,7 @@ import _string  # type: ignore[import-not-found]  # CPython's own parser; typesh
 import collections
 import operator
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from stator_bytecode import OperationSteps, Result, operation, settle
@@ -182,34 +183,47 @@ def _format(
     if depth < 0:
         throw(ValueError, "Max string recursion exceeded")
     texts: list[Any] = []
-    try:
-        fields = list(_string.formatter_parser(template))
-    except ValueError as error:
-        throw(ValueError, *error.args)
-    for literal, name, spec, conversion in fields:
+    for literal, name, spec, conversion in _parsed(_string.formatter_parser(template)):
         texts.append(literal)
         if name is None:
             continue
         value = yield from _field(t, name, args, named, counter)
+        if conversion and conversion not in "sra":
+            raise t.unsupported("bad-arguments", "a format with a conversion that does not exist")
+        if conversion:
+            value = yield from settle(t.convert(value, conversion))
         inner = yield from settle(_format(t, spec or "", args, named, counter, depth - 1))
-        texts.append((yield from settle(t.format_value(value, conversion or "", inner))))
+        texts.append((yield from settle(t.format_value(value, "", inner))))
     return text_of(t, texts)
 
 
-def _field(t: Space, name: str, args: Fields, named: Any, counter: list[int]) -> OperationSteps:
+def _parsed(parts: Iterator[Any]) -> Iterator[Any]:
+    """Yield the parts one by one: C evaluates those before an invalid one."""
     try:
-        first, rest = _string.formatter_field_name_split(name)
-        rest = list(rest)
+        yield from parts
     except ValueError as error:
         throw(ValueError, *error.args)
-    if first == "":
-        first, counter[0] = counter[0], counter[0] + 1
-    elif isinstance(first, int) and (counter[0] or is_a(named, VariableTracker)):
-        raise t.unsupported(
-            "bad-arguments", "a format that switches between numbered and automatic fields"
-        )
+
+
+def _parts_of_name(name: str) -> Iterator[Any]:
+    first, rest = _string.formatter_field_name_split(name)
+    yield first
+    yield from rest
+
+
+def _field(t: Space, name: str, args: Fields, named: Any, counter: list[int]) -> OperationSteps:
+    """Return the value of a field; `counter` is negative after numbered ones."""
+    parts = _parsed(_parts_of_name(name))
+    first = next(parts)
+    kind = 1 if first == "" else -isinstance(first, int)
+    if kind and (is_a(named, VariableTracker) or kind * counter[0] < 0):
+        raise t.unsupported("bad-arguments", "a format with a field that it does not accept")
+
+    if kind > 0:
+        first = counter[0]
+    counter[0] += kind
     value = yield from _first(t, first, args, named)
-    for is_attribute, part in rest:
+    for is_attribute, part in parts:
         if is_attribute:
             value = yield from settle(t.get_attribute(value, part))
         else:

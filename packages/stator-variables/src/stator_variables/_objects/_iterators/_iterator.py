@@ -18,7 +18,7 @@ from stator_variables._space import Space
 from stator_variables._tracker import Split, VariableTracker
 
 
-class IteratorTracker(VariableTracker):
+class IteratorTracker(VariableTracker, metaclass=ABCMeta):
     """A builtin iterator, which has given `position` items."""
 
     steps_to_null = True
@@ -92,9 +92,9 @@ class IteratorTracker(VariableTracker):
         """Write the lines that make it after the effects, and return its name."""
         return e.bind_later(e.last, self, self.rebuild_here(e))
 
+    @abstractmethod
     def rebuild_here(self, e: Emitter) -> str:
         """Return an expression for one that stands where it stands."""
-        raise e.refuse(self)
 
 
 _EMPTY = {
@@ -112,7 +112,7 @@ _EMPTY = {
 """Expressions for iterators over nothing: one of these classes at its end is any other."""
 
 
-class PositionedTracker(IteratorTracker, metaclass=ABCMeta, references=("over",)):
+class PositionedTracker(IteratorTracker, references=("over",)):
     """An iterator that stands at a place in `over`, `backwards` or not.
 
     `size` is the number of items when it was made, where that matters.
@@ -169,9 +169,6 @@ class ConsumerTracker(IteratorTracker, references=("iterators",)):
     """An iterator whose steps take steps of others."""
 
     iterators: list[VariableTracker]
-
-    def consumes(self) -> Sequence[VariableTracker]:
-        return self.iterators
 
     def is_replayable(self) -> bool:
         return all(each.is_replayable() for each in self.iterators)

@@ -148,10 +148,8 @@ class EnumerateTracker(ConsumerTracker, references=("start",)):
         """The count goes on as a value: as a part of the recipe it would make another continuation
         of every round."""
         start = self.start
-        if start.is_known:
+        if start.is_known:  # else `next` moves it along
             start = ConstantTracker(start.constant() + self.position)
-        elif self.position:
-            return None
         return (), [*self.iterators, start]
 
     @staticmethod
