@@ -594,7 +594,7 @@ RARE: dict[str, Program] = {
     "mapped over a missing dimension": lambda y, w: vmap(_twice, in_dims=5)(y),
     "mapped over another structure": lambda y, w: any_vmap(_twice, in_dims=([0, 0],))([y]),
     "mapped over a dimension that is no integer": lambda y, w: any_vmap(_twice, (0.5,))(y),
-    "mapped in chunks of unequal batches": lambda y, w: vmap(torch.add, chunk_size=2)(y, w),
+    "mapped in chunks of unequal batches": vmap(torch.add, chunk_size=2),
     "mapped in chunks to what is not mapped": lambda y, w: any_vmap(
         lambda a: (a, w), out_dims=(0, None), chunk_size=1
     )(y),
