@@ -38,7 +38,7 @@ from torch._guards import (
     TracingContext,
     compile_context,
 )
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.graph_module import _loader
 
@@ -269,6 +269,12 @@ def test_output_must_be_a_flat_tuple(output: Callable[[Any], Any], fault: str) -
     node.args = (output(x),)
     with pytest.raises(MalformedGraph, match=fault):
         lower_built(built, eager)
+
+
+def test_graph_must_have_an_output() -> None:
+    gm = torch.fx.GraphModule({}, torch.fx.Graph())
+    with pytest.raises(MalformedGraph, match="the last node is not an output"):
+        lower(gm, (), eager, fake_mode=FakeTensorMode())
 
 
 def test_inference_mode_at_the_entry_gives_inference_tensors_and_no_gradient() -> None:
