@@ -583,7 +583,10 @@ def _called_with_two_weights(first: Tensor, second: Tensor, x: Tensor) -> Any:
 any_vmap: Any = vmap
 any_vjp: Any = vjp
 any_jvp: Any = jvp
+LEFT_A_TRANSFORM: list[Tensor] = []
+any_vmap(LEFT_A_TRANSFORM.append, out_dims=None)(torch.ones(3, 3, dtype=torch.float64))
 RARE: dict[str, Program] = {
+    "tensor that left its transform": lambda y, w: LEFT_A_TRANSFORM[0] + y,
     "gradient of a number": lambda y, w: grad(_twice)(3.0),
     "gradient of integers": lambda y, w: grad(_sum)((y > 0).long()),
     "gradient of a list with a number": lambda y, w: grad(_sum_of_first)([y, 3]),
