@@ -252,7 +252,7 @@ def _written_contexts() -> Any:
 def _sparse_gradients() -> Any:
     table = torch.randn(4, 3, requires_grad=True)
     index = torch.tensor([0, 2, 2])
-    found = []
+    found: list[Any] = []
     for has_dense in (False, True):
         table.grad = None
         loss = nn.functional.embedding(index, table, sparse=True).sin().sum()
@@ -296,7 +296,7 @@ def _replaced_none() -> Any:
 def _engine_without_python() -> Any:
     x, w = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
     loss: Any = (x * w + x.sin()).sum()
-    engine: Any = torch.autograd.Variable._execution_engine  # type: ignore[attr-defined]
+    engine: Any = torch.autograd.Variable._execution_engine
     engine.run_backward(
         (loss,), (torch.ones(()),), False, False, (), allow_unreachable=True, accumulate_grad=True
     )

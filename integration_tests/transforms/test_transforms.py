@@ -575,7 +575,7 @@ def _sum_of_first(a: Any) -> Any:
     return a[0].sum()
 
 
-def _called_with_two_weights(first: Tensor, second: Tensor, x: Tensor) -> Any:
+def _called_with_two_weights(x: Tensor, first: Tensor, second: Tensor) -> Any:
     return functional_call(TIED, {"a.weight": first, "b.weight": second}, (x,))
 
 
@@ -607,10 +607,10 @@ RARE: dict[str, Program] = {
     "jvp at a list": lambda y, w: any_jvp(_twice, [w], [w]),
     "jvp with tangents of another structure": lambda y, w: jvp(_twice, (w,), (w, w)),
     "functional_call with two weights for one": lambda y, w: _called_with_two_weights(
-        torch.eye(3, dtype=w.dtype), torch.ones(3, 3, dtype=w.dtype), y
+        y, torch.eye(3, dtype=w.dtype), torch.ones(3, 3, dtype=w.dtype)
     ),
     "functional_call with one weight twice": lambda y, w: _called_with_two_weights(
-        *[torch.eye(3, dtype=w.dtype)] * 2, y
+        y, *[torch.eye(3, dtype=w.dtype)] * 2
     ),
 }
 
