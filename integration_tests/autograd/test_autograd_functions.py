@@ -15,7 +15,7 @@ import stator
 import torch
 from torch import Tensor, masked
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
+from torch.autograd.function import NestedIOFunction, once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from integration_tests.corpora.models import Call
@@ -513,6 +513,111 @@ def that_no_transform_takes(x: Tensor, w: Tensor) -> Any:
         return torch.func.grad(lambda a: Power.apply(a, 2).sum())(y)
     except RuntimeError as error:
         return y + 1, str(error)
+
+
+class KeepsName(ForwardOnly):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.kept = ctx.name()
+        return x * 2
+
+
+class ReadsNothing(ForwardOnly):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Any:
+        return x * ctx.nothing
+
+
+class GivesList(ForwardOnly):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Any:
+        return x * 2, [1, 2]
+
+
+class SavesList(ForwardOnly):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.to_save = [x]
+        return x * 2
+
+
+class MarksNoOutput(ForwardOnly):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.mark_dirty(x)
+        return x * 2
+
+
+class SavesNumber(ForwardOnly):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x, 3)
+        return x * 2
+
+
+class WritesUnmarked(ForwardOnly):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.mul_(2) * 1
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return grad * 2
+
+
+class TwoGradients(ForwardOnly):
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return grad, grad
+
+
+class NumberAsGradient(ForwardOnly):
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return 3
+
+
+class Batched(LooksAtGradients):
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Tensor) -> Any:
+        return x * 2, 0
+
+
+class Boxed(LooksAtGradients):
+    boxed_grads_call = True
+
+
+class InTheOldStyle(NestedIOFunction):
+    def forward_extended(self, *inputs: Any) -> Any:
+        return inputs[0] * 2
+
+
+def _applying(cls: type[Function], **kwargs: Any) -> Program:
+    def program(x: Tensor, w: Tensor) -> Any:
+        y = x * 2
+        try:
+            return cls.apply(y, **kwargs), y + w
+        except (AttributeError, RuntimeError, TypeError) as error:
+            return y + 1, type(error), str(error)
+
+    return program
+
+
+BROKEN |= {
+    "that reads a method of the real context": _applying(KeepsName),
+    "that reads an attribute which nothing has": _applying(ReadsNothing),
+    "that gives a list": _applying(GivesList),
+    "that saves a list": _applying(SavesList),
+    "that marks what it does not give": _applying(MarksNoOutput),
+    "that saves a number": _applying(SavesNumber),
+    "that writes to an unmarked argument": _applying(WritesUnmarked),
+    "whose backward gives two gradients": _applying(TwoGradients),
+    "whose backward gives a number": _applying(NumberAsGradient),
+    "with a vmap of its own": _applying(Batched),
+    "whose backward takes a list": _applying(Boxed),
+    "of the old style": _applying(InTheOldStyle),
+    "with a keyword argument": _applying(Power, n=2),
+}
 
 
 @pytest.mark.parametrize("title", BROKEN)

@@ -111,6 +111,11 @@ def test_graph_spec_describes_each_input() -> None:
     assert aliases["args[0]"] is None
     assert InputSpec("number", "args[0].size(0)") in found.inputs
 
+    weight = torch.nn.Parameter(torch.ones(3))
+    double: Any = stator.compile(lambda given: given * 2, backend=backend)
+    assert torch.equal(double(weight), weight * 2)
+    assert [spec.kind for spec in seen[-1].inputs] == ["parameter"]
+
 
 def test_repeated_results_are_one_tensor() -> None:
     def given_twice(x: Tensor) -> tuple[Tensor, ...]:

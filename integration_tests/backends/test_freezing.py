@@ -44,6 +44,24 @@ def is_frozen(compiled: Callable[[Tensor], Tensor], model: nn.Module) -> bool:
         return torch.equal(compiled(x), before)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Inductor's import gives one
+def test_weight_of_a_small_layer_is_frozen_until_it_is_replaced() -> None:
+    model = nn.Sequential(nn.Linear(3, 2)).eval()
+    compiled = stator.compile(model, options=FREEZING)
+    x = torch.randn(2, 3)
+    with torch.no_grad():
+        before = compiled(x)
+        torch.testing.assert_close(before, model(x))
+        kept = model.get_parameter("0.weight")
+        kept.mul_(0)
+        assert torch.equal(compiled(x), before)
+        for weight in (nn.Parameter(torch.randn(2, 3)), kept):
+            setattr(model[0], "weight", weight)
+            expected = before if weight is kept else model(x)
+            torch.testing.assert_close(compiled(x), expected)
+    assert (compiled.report.entry_count, len(compiled.report.breaks)) == (2, 0)
+
+
 @pytest.mark.slow
 def test_weights_are_folded() -> None:
     model = folded()

@@ -20,6 +20,7 @@ from torch.utils.checkpoint import checkpoint
 
 from integration_tests.export import comparison
 from integration_tests.export.programs import PROGRAMS
+from integration_tests.support.oracle import assert_same
 
 
 @pytest.fixture(autouse=True)
@@ -160,6 +161,34 @@ def test_operator_is_captured_again(name: str, source: Any) -> None:
         if expected.requires_grad:
             grads = [torch.autograd.grad(out.sum(), x)[0] for out in (found, expected)]
             torch.testing.assert_close(*grads)
+
+
+def linearized(x: Tensor) -> Any:
+    scale = x + 1
+    value, push = torch.func.linearize(lambda y: (y.sin() * scale).sum(0), x)
+    return value, push(x.cos())
+
+
+def recomputed(x: Tensor) -> Any:
+    scale = x.detach() + 1
+    made = checkpoint(lambda y, n: ((y * scale).cos() ** n, y + 1), x, 3, use_reentrant=True)
+    return made[0] * 2, made[1]
+
+
+@pytest.mark.parametrize(
+    ("program", "name"), [(linearized, "jvp"), (recomputed, "tag_activation_checkpoint")]
+)
+def test_operator_that_torch_does_not_capture_is_captured_again(
+    program: Callable[[Tensor], Any], name: str
+) -> None:
+    """A linear map is captured without gradients, and a reentrant checkpoint with."""
+    graph = graph_of_stator(program, argument(name))
+
+    def again(x: Tensor) -> Any:
+        return graph(x)
+
+    compiled = stator.compile(again, fullgraph=True, backend="eager")
+    assert_same(program, compiled, lambda: (argument(name),))
 
 
 @pytest.mark.parametrize("name", ["layers", "buffer mutation", "nested containers", "cond"])

@@ -114,6 +114,44 @@ def with_gradients(x: Tensor) -> Any:
     return y + 1
 
 
+@torch.no_grad()
+def of_another_layout(x: Tensor) -> Any:
+    y = (x * 2).reshape(2, 2).t()
+    dist.all_reduce(y)
+    return y + 1
+
+
+@torch.no_grad()
+def with_too_many_arguments(x: Tensor) -> Any:
+    y = x * 2
+    reduce: Any = dist.all_reduce
+    try:
+        reduce(y, dist.ReduceOp.SUM, None, False, 7)
+    except TypeError:
+        y += 3
+    return y + 1
+
+
+PREMULTIPLIED = dist._make_nccl_premul_sum(2.0)  # type: ignore[attr-defined]
+
+
+@torch.no_grad()
+def with_an_operator_of_nccl(x: Tensor) -> Any:
+    y = x * 2
+    try:
+        dist.all_reduce(y, op=PREMULTIPLIED)
+    except RuntimeError:
+        y += 3
+    return y + 1
+
+
+NOT_CAPTURED: tuple[Callable[[Tensor], Any], ...] = (
+    waited_for_later,
+    with_gradients,
+    of_another_layout,
+    with_too_many_arguments,
+    with_an_operator_of_nccl,
+)
 PROGRAMS: tuple[Callable[[Tensor], Any], ...] = (
     all_reduced,
     all_gathered,
@@ -153,7 +191,7 @@ def _process(rank: int, meeting: str) -> None:
     for program in IN_PLACE:
         for backend in ("eager", "aot_eager"):
             assert_alike(program, stator.compile(program, backend=backend, fullgraph=True), rank)
-    for program in (waited_for_later, with_gradients):
+    for program in NOT_CAPTURED:
         compiled = stator.compile(program, backend="eager")
         assert_alike(program, compiled, rank)
         assert compiled.report.breaks, program.__name__

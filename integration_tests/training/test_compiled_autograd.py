@@ -226,7 +226,88 @@ def _recurrent_and_attention() -> Any:
     return log, [p.grad for p in (*recurrent.parameters(), *layer.parameters())]
 
 
+class Remembering(torch.autograd.Function):
+    """Writes attributes of its context in backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, log: Log) -> Tensor:
+        ctx.log, ctx.runs = log, 0
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        ctx.runs += 1
+        ctx.log.append(ctx.runs)
+        return grad * ctx.runs, None
+
+
+def _written_contexts() -> Any:
+    x, log = torch.randn(3, requires_grad=True), list[Any]()
+    y = Remembering.apply(x, log).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    return x.grad, log
+
+
+def _sparse_gradients() -> Any:
+    table = torch.randn(4, 3, requires_grad=True)
+    index = torch.tensor([0, 2, 2])
+    found: list[Any] = []
+    for has_dense in (False, True):
+        table.grad = None
+        loss = nn.functional.embedding(index, table, sparse=True).sin().sum()
+        (loss + table.cos().sum() if has_dense else loss).backward()
+        assert table.grad is not None
+        found += [table.grad.layout, table.grad.to_dense()]
+    return found
+
+
+class TwoResults(torch.autograd.Function):
+    """Gets None for a result that is not used."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Any:
+        ctx.set_materialize_grads(False)
+        return x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx: Any, first: Any, second: Any) -> Any:
+        return first if second is None else second
+
+
+def _replaced_none() -> Any:
+    log: Log = []
+    for kind in ("noted", "tensor hook", "node hook"):
+        x = torch.randn(3, requires_grad=True)
+        used, unused = TwoResults.apply(x)
+        unused.register_hook(log.append)
+        if kind == "tensor hook":
+            unused.register_hook(lambda grad: torch.ones(3))
+        elif kind == "node hook":
+            used.grad_fn.register_prehook(lambda grads: (grads[0], torch.ones(3)))
+        try:
+            used.sum().backward()
+        except RuntimeError as error:
+            log.append(str(error))
+        log.append(x.grad)
+    return log
+
+
+def _engine_without_python() -> Any:
+    x, w = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+    loss: Any = (x * w + x.sin()).sum()
+    engine: Any = torch.autograd.Variable._execution_engine
+    engine.run_backward(
+        (loss,), (torch.ones(()),), False, False, (), allow_unreachable=True, accumulate_grad=True
+    )
+    return x.grad, w.grad
+
+
 CALLS = (
+    _written_contexts,
+    _sparse_gradients,
+    _replaced_none,
+    _engine_without_python,
     _several_roots,
     _gradients,
     _retained,

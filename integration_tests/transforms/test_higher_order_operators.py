@@ -309,6 +309,13 @@ def test_policy_made_in_the_function_is_called_as_it_is() -> None:
     check_captured(fn)
 
 
+def value_error(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except ValueError as error:
+        return str(error)
+
+
 REENTRANT: dict[str, tuple[str, Callable[..., Any]]] = {
     "no gradients": (
         "higher-order-operator",
@@ -328,6 +335,20 @@ REENTRANT: dict[str, tuple[str, Callable[..., Any]]] = {
         "result-of-body",
         lambda x, y: checkpoint(lambda a: (a.sin(), [y]), x * 2, use_reentrant=True),
     ),
+    "list": (
+        "result-of-body",
+        lambda x, y: checkpoint(lambda a: [a.sin()], x * 2, use_reentrant=True),
+    ),
+    "tuple of one in a tuple": (
+        "result-of-body",
+        lambda x, y: checkpoint(lambda a: (a.sin(), (a.cos(),)), x * 2, use_reentrant=True),
+    ),
+    "unknown option": (
+        "higher-order-operator",
+        lambda x, y: value_error(
+            lambda: checkpoint(torch.sin, x * 2, debug=True, use_reentrant=True)
+        ),
+    ),
     "warned about": ("higher-order-operator", lambda x, y: checkpoint(torch.sin, x * 2)),
 }
 
@@ -336,6 +357,19 @@ REENTRANT: dict[str, tuple[str, Callable[..., Any]]] = {
 def test_reentrant_checkpoint_that_cannot_be_one_body_is_left_to_torch(title: str) -> None:
     reason, fn = REENTRANT[title]
     check_refused(fn, reason)
+
+
+def test_effect_that_a_nested_checkpoint_repeats_is_left_to_torch() -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        calls: list[int] = []
+
+        def body(a: Tensor) -> Tensor:
+            calls.append(1)
+            return a.sin()
+
+        return run(lambda a: run(body, a) * y, x * 2), calls
+
+    check_refused(fn, "effect-in-body")
 
 
 def test_exception_in_a_body_reaches_its_handler() -> None:
@@ -554,18 +588,38 @@ REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
         "higher-order-operator",
         lambda x, y: torch.cond(x > 9, torch.cos, torch.sin, (x,)),
     ),
+    "operands that are no tuple": (
+        "higher-order-operator",
+        lambda x, y: torch.cond(x.sum() > 9, torch.cos, torch.sin, x),
+    ),
+    "write to what a loop carries": (
+        "write-in-body",
+        lambda x, y: while_loop(
+            lambda i, a: i < 3, lambda i, a: (i + 1, a.mul_(2).clone()), (torch.tensor(0), x * 2)
+        ),
+    ),
+    "scan of a number": (
+        "higher-order-operator",
+        lambda x, y: torch.ops.higher_order.scan(
+            lambda a, b, n: (a + b, a * 2), [y[0]], [x, 3], ()
+        ),
+    ),
+    "tensor as a hint": (
+        "higher-order-operator",
+        lambda x, y: hints_wrapper(torch.sin, (x,), {}, hints={"scale": y}),
+    ),
 }
 
 
 @pytest.mark.parametrize("title", REFUSED)
-def test_what_branches_may_not_do_is_left_to_torch(title: str) -> None:
+def test_what_bodies_may_not_do_is_left_to_torch(title: str) -> None:
     """Its error is one of its own compiler, which holds half of that: only the kind is compared."""
     reason, fn = REFUSED[title]
 
     def caught(x: Tensor, y: Tensor) -> Any:
         try:
             return fn(x, y)
-        except RuntimeError as error:
+        except (AttributeError, RuntimeError) as error:
             return type(error).__name__
 
     with torch.no_grad():
@@ -829,6 +883,18 @@ def regions(x: Tensor, y: Tensor) -> Any:
 @pytest.mark.parametrize("fn", [wrapping, hinted, strictly, regions])
 def test_wrapped_body_is_captured(fn: Callable[..., Any], backend: str) -> None:
     check_captured(fn, backend=backend)
+
+
+def test_size_that_a_hinted_body_uses_is_known_inside() -> None:
+    @torch.no_grad()
+    def fn(x: Tensor, y: Tensor) -> Any:
+        return hints_wrapper(lambda a: a.sin() * (y.shape[0] + 1), (x,), {}, hints={"width": 4})
+
+    compiled = stator.compile(fn, backend="aot_eager", dynamic=True)
+    for rows in (2, 4):
+        args = torch.ones(rows, 3), torch.ones(rows + 1, 3)
+        assert_same(fn, compiled, functools.partial(tuple, args))
+    assert (len(compiled.report.entries), len(compiled.report.breaks)) == (1, 0)
 
 
 def test_equal_regions_share_a_body() -> None:

@@ -222,6 +222,11 @@ def mapped_in_chunks(x: Tensor, w: Tensor) -> Any:
 
 
 @captured
+def mapped_with_a_dimension_in_a_tuple(x: Tensor, w: Tensor) -> Any:
+    return vmap(lambda a: a * w, out_dims=(1,))(x)
+
+
+@captured
 def mapped_gradient_per_sample(x: Tensor, w: Tensor) -> Any:
     return vmap(grad(lambda p, row: (p * row).sin().sum()), in_dims=(None, 0))(w, x)
 
@@ -541,6 +546,87 @@ def random_numbers_that_are_not_allowed(x: Tensor, w: Tensor) -> Any:
 def a_transform_that_is_not_captured(x: Tensor, w: Tensor) -> Any:
     y = x.sin()
     return torch.func.functionalize(lambda a: a.clone().add_(1))(y) + 1
+
+
+# -- arguments that a transform rejects, and rare ones ---------------------------------------------
+class Tied(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = torch.nn.Linear(3, 3, dtype=torch.float64)
+        self.b = torch.nn.Linear(3, 3, dtype=torch.float64)
+        self.b.weight = self.a.weight
+
+    def forward(self, x: Tensor) -> Any:
+        return self.a(x) + self.b(x)
+
+
+TIED = Tied()
+
+
+def _twice(a: Any) -> Any:
+    return a * 2
+
+
+def _sum(a: Tensor) -> Tensor:
+    return a.sum()
+
+
+def _sum_of_first(a: Any) -> Any:
+    return a[0].sum()
+
+
+def _called_with_two_weights(x: Tensor, first: Tensor, second: Tensor) -> Any:
+    return functional_call(TIED, {"a.weight": first, "b.weight": second}, (x,))
+
+
+# torch's annotations do not allow what it rejects
+any_vmap: Any = vmap
+any_vjp: Any = vjp
+any_jvp: Any = jvp
+LEFT_A_TRANSFORM: list[Tensor] = []
+any_vmap(LEFT_A_TRANSFORM.append, out_dims=None)(torch.ones(3, 3, dtype=torch.float64))
+RARE: dict[str, Program] = {
+    "tensor that left its transform": lambda y, w: LEFT_A_TRANSFORM[0] + y,
+    "gradient of a number": lambda y, w: grad(_twice)(3.0),
+    "gradient of integers": lambda y, w: grad(_sum)((y > 0).long()),
+    "gradient of a list with a number": lambda y, w: grad(_sum_of_first)([y, 3]),
+    "gradient of no pair": lambda y, w: grad(_sum, has_aux=True)(y),
+    "gradient with an unknown flag": lambda y, w: grad(_sum, has_aux=w)(y),  # type: ignore[arg-type]
+    "gradient of a missing argument": lambda y, w: grad(_sum, argnums=3)(y),
+    "mapped over a number": lambda y, w: vmap(torch.mul)(y, 3.0),
+    "mapped over a missing dimension": lambda y, w: vmap(_twice, in_dims=5)(y),
+    "mapped over another structure": lambda y, w: any_vmap(_twice, in_dims=([0, 0],))([y]),
+    "mapped over a dimension that is no integer": lambda y, w: any_vmap(_twice, (0.5,))(y),
+    "mapped in chunks of unequal batches": vmap(torch.add, chunk_size=2),
+    "mapped in chunks to what is not mapped": lambda y, w: any_vmap(
+        lambda a: (a, w), out_dims=(0, None), chunk_size=1
+    )(y),
+    "vjp of nothing": lambda y, w: any_vjp(lambda a: (), y)[0],
+    "cotangents of another structure": lambda y, w: any_vjp(lambda a: (a, a * 2), y)[1](y),
+    "tangents of another number": lambda y, w: linearize(_twice, w)[1](w, w),
+    "jvp at a list": lambda y, w: any_jvp(_twice, [w], [w]),
+    "jvp with tangents of another structure": lambda y, w: jvp(_twice, (w,), (w, w)),
+    "functional_call with two weights for one": lambda y, w: _called_with_two_weights(
+        y, torch.eye(3, dtype=w.dtype), torch.ones(3, 3, dtype=w.dtype)
+    ),
+    "functional_call with one weight twice": lambda y, w: _called_with_two_weights(
+        y, *[torch.eye(3, dtype=w.dtype)] * 2
+    ),
+}
+
+
+def _handling_errors(fn: Program) -> Program:
+    def program(x: Tensor, w: Tensor) -> Any:
+        y = x.sin()
+        try:
+            return fn(y, w), y * 2
+        except (RuntimeError, TypeError, ValueError) as error:
+            return y.cos(), type(error), str(error)
+
+    return program
+
+
+BROKEN |= {title: _handling_errors(fn) for title, fn in RARE.items()}
 
 
 @pytest.mark.parametrize("title", BROKEN)

@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 import torch
-from stator_backends import Tolerance, Unwritable, aot_eager, compare, eager, write_repro
+from stator_backends import (
+    Backend,
+    Tolerance,
+    Unwritable,
+    aot_eager,
+    compare,
+    eager,
+    inductor,
+    write_repro,
+)
 from stator_backends.conformance import GraphBuilder, HandBuilt
 
 
@@ -33,6 +42,16 @@ def changed(**replace: Any) -> Any:
         ]
 
     return backend
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Inductor's import gives one
+@pytest.mark.parametrize("backend", [eager, inductor])
+def test_graph_of_aten_operators_goes_to_the_compiler_itself(backend: Backend) -> None:
+    build = GraphBuilder()
+    x, y = build.input(torch.randn(2, 3)), build.input(torch.randn(3, 2))
+    built = build.finish(build.call(torch.ops.aten.mm.default, x, y))
+    report = compare(built.gm, built.inputs, backend, direct=True)
+    assert report.ok, str(report)
 
 
 def forgetful(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:

@@ -38,7 +38,8 @@ from torch._guards import (
     TracingContext,
     compile_context,
 )
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.graph_module import _loader
 
 
@@ -270,6 +271,12 @@ def test_output_must_be_a_flat_tuple(output: Callable[[Any], Any], fault: str) -
         lower_built(built, eager)
 
 
+def test_graph_must_have_an_output() -> None:
+    gm = torch.fx.GraphModule({}, torch.fx.Graph())
+    with pytest.raises(MalformedGraph, match="the last node is not an output"):
+        lower(gm, (), eager, fake_mode=FakeTensorMode())
+
+
 def test_inference_mode_at_the_entry_gives_inference_tensors_and_no_gradient() -> None:
     with torch.inference_mode():
         lowered = lower_built(sine(3), aot_eager)
@@ -402,3 +409,57 @@ def test_equal_calls_with_several_results_stay_apart() -> None:
     lowered = lower_built(build.finish(*orders, build.call(torch.sin, x)), aot_eager)
     first, second, _ = lowered.callable(torch.randn(4, requires_grad=True))
     assert first.untyped_storage().data_ptr() != second.untyped_storage().data_ptr()
+
+
+@pytest.mark.parametrize("backend", [eager, aot_eager])
+def test_size_of_a_result_that_the_data_decides(backend: Backend) -> None:
+    build = GraphBuilder()
+    found = build.call(torch.nonzero, build.input(torch.tensor([1, 0, 3])))
+    compiled = lower_built(build.finish(found, build.call("size", found, 0)), backend).callable
+    for values in ([0, 1, 1], [0, 0, 0], [1, 0, 0]):
+        positions, count = compiled(torch.tensor(values))
+        assert positions.tolist() == torch.tensor(values).nonzero().tolist()
+        assert count == sum(values)
+
+
+def test_backend_that_takes_fakes_is_given_fakes() -> None:
+    given: list[Any] = []
+    registry = BackendRegistry()
+    backend = registry.register(
+        watching(lambda gm, inputs: given.extend(inputs)),
+        name="of_fakes",
+        spec=BackendSpec("of_fakes", fake_inputs=True),
+    )
+    compiled = lower_built(sine(3, 2), backend).callable
+    assert [(type(value), value.shape) for value in given] == [(FakeTensor, (3, 2))]
+    value = torch.randn(3, 2)
+    assert torch.equal(compiled(value)[0], value.sin())
+
+
+def test_code_of_a_lazy_graph_module_is_generated_by_the_eager_backend() -> None:
+    graph = torch.fx.Graph()
+    graph.output((graph.call_function(torch.sin, (graph.placeholder("x"),)),))
+    lazy: Any = _LazyGraphModule({}, graph)
+    compiled: Any = eager(lazy, ())
+    assert torch.equal(compiled(torch.ones(2))[0], torch.ones(2).sin())
+    assert "_LazyGraphModule" not in str(lazy.forward)
+
+
+class Slotted:
+    """Compiled code without weak references."""
+
+    __slots__ = ("forward",)
+
+    def __init__(self, forward: Callable[..., Any]) -> None:
+        self.forward = forward
+
+    def __call__(self, *args: Any) -> Any:
+        return self.forward(*args)
+
+
+def test_compiled_code_need_not_take_weak_references() -> None:
+    def backend(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+        return Slotted(torch.fx.symbolic_trace(gm).forward)
+
+    compiled = lower_built(sine(3), backend).callable
+    assert torch.equal(compiled(torch.ones(3))[0], torch.ones(3).sin())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import operator
 import re
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 from stator_backends import (
+    BackendError,
     CountingBackend,
     FaultCheck,
     NoFault,
@@ -22,6 +24,7 @@ from stator_backends import (
     eager,
     find_fault,
     lookup,
+    lower,
     minify,
     minify_to,
     write_repro,
@@ -52,6 +55,12 @@ def network(requires_grad: bool = False, dynamic: tuple[int, ...] = ()) -> HandB
     for _ in range(4):
         found = build.call(torch.tanh, build.call(torch.matmul, found, weight))
     return build.finish(found, value, build.call("size", x, 0))
+
+
+def test_stage_that_does_not_exist_is_refused() -> None:
+    built = network()
+    with pytest.raises(ValueError, match="after='late' is none of capture, aot, backend"):
+        minify(built.gm, built.inputs, eager, FaultCheck(), "late")
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -208,6 +217,10 @@ def test_pair_saved_by_torch_is_a_saved_graph(tmp_path: Path) -> None:
             "configure(lookup('inductor'), None, {'max_fusion_size': 8})",
         ),
         (lookup(f"{TOYS}:crash"), f"lookup('{TOYS}:crash')"),
+        (
+            configure(lookup(f"{TOYS}:crash"), mode="fast", options={"level": 1}),
+            f"configure(lookup('{TOYS}:crash'), 'fast', {{'level': 1}})",
+        ),
         (lambda gm, inputs: gm, "None  # set it: <function <lambda> at"),
     ],
 )
@@ -216,3 +229,34 @@ def test_script_names_the_backend(backend: Any, expression: str, tmp_path: Path)
     built = build.finish(build.call(torch.sin, build.input(torch.ones(3))))
     path = write_repro(built.gm, built.inputs, tmp_path, backend)
     assert f"    return {expression}" in path.read_text()
+
+
+def test_backend_of_a_module_that_is_not_installed_is_named_by_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "own_backend.py"
+    file.write_text("def run(gm, example_inputs):\n    return gm.forward\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    backend = importlib.import_module("own_backend").run
+    build = GraphBuilder()
+    built = build.finish(build.call(torch.sin, build.input(torch.ones(3))))
+    path = write_repro(built.gm, built.inputs, tmp_path / "repros", backend)
+    assert f"    return lookup('{file.resolve()}:run')" in path.read_text()
+    done = run_alone(path, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "no fault\n"), done.stderr
+
+
+def failing(gm: torch.fx.GraphModule, inputs: object) -> Any:
+    raise NotImplementedError
+
+
+def test_failure_without_a_script_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATOR_REPRO_FOLDER", str(tmp_path / "file"))
+    (tmp_path / "file").write_text("")
+    reasons = {torch.sin: "no script was written: ", (lambda x: x + 1): "<function "}
+    for function, reason in reasons.items():
+        build = GraphBuilder()
+        built = build.finish(build.call(function, build.input(torch.ones(3))))
+        with pytest.raises(BackendError) as caught:
+            lower(built.gm, built.inputs, failing, fake_mode=built.fake_mode, writes_repro=True)
+        assert caught.value.repro.startswith(reason)

@@ -52,6 +52,15 @@ def test_own_backends_are_listed_and_found() -> None:
     assert default_registry.lookup("inductor") is inductor
 
 
+def test_names_of_torch_are_listed_once_its_registry_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    torch.compiler.list_backends()
+    assert set(list_backends()) > set(default_registry.names())
+    monkeypatch.delitem(sys.modules, "torch._dynamo.backends.registry")
+    assert list_backends() == default_registry.names()
+
+
 def test_callable_is_its_own_backend() -> None:
     assert lookup(plain) is plain
     assert spec_of(plain) == BackendSpec("plain")

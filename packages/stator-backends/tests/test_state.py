@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 import threading
+import types
 from pathlib import Path
 
 import pytest
 import stator_backends
 import torch
 from stator_backends import AmbientState, CountingBackend, aot_eager, compile_session, spec_of
+from stator_backends._signal_handlers import ordinary_signal_handlers
+from stator_backends._step import begin_step, current_step
 from stator_backends.conformance import GraphBuilder, lower_built
 
 README = Path(__file__).parents[1] / "README.md"
@@ -109,3 +113,35 @@ def test_readme_is_short_and_its_example_runs() -> None:
     assert len(text.splitlines()) <= 70
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     exec(compile(example, str(README), "exec"), {})
+
+
+def test_signal_handler_runs_without_function_modes_and_survives_the_compilation() -> None:
+    seen: list[int] = []
+
+    def handler(number: int, frame: object) -> None:
+        seen.append(torch._C._len_torch_function_stack())
+
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with ordinary_signal_handlers(), torch.device("cpu"):
+            signal.raise_signal(signal.SIGTERM)
+            kept = signal.getsignal(signal.SIGTERM)
+            assert torch._C._len_torch_function_stack() == 1
+        assert signal.getsignal(signal.SIGTERM) is handler
+        signal.signal(signal.SIGTERM, kept)  # as a library does that had saved it
+        signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert seen == [0, 0]
+
+
+def test_steps_are_counted_until_the_program_marks_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch._inductor.cudagraph_trees", None)
+    begin_step()
+    first = current_step()
+    begin_step()
+    assert current_step() > first > 0
+    trees = types.SimpleNamespace(MarkStepBox=types.SimpleNamespace(mark_step_counter=-3))
+    monkeypatch.setitem(sys.modules, "torch._inductor.cudagraph_trees", trees)  # type: ignore[arg-type]
+    assert current_step() == -3

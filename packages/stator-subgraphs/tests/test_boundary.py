@@ -4,6 +4,7 @@ natively."""
 from __future__ import annotations
 
 import random
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -14,6 +15,11 @@ from stator_subgraphs.conformance import Driver
 
 class Plain(torch.Tensor):
     pass
+
+
+class Pair(NamedTuple):
+    first: object
+    second: object
 
 
 def reason_of(driver: Driver, target: object, *args: object, **kwargs: object) -> Unsupported:
@@ -154,3 +160,11 @@ def test_an_operator_runs_once(driver: Driver) -> None:
 
     driver.finish(driver.call(counted, driver.input("x", torch.ones(2))))
     assert len(calls) == 1
+
+
+def test_named_tuple_is_an_argument(driver: Driver) -> None:
+    x, y = driver.input("x", torch.ones(2)), driver.input("y", torch.zeros(2))
+    stacked = driver.call(torch.stack, Pair(x, y))
+    assert stacked.example.shape == (2, 2)
+    given = stacked.node.args[0]
+    assert (type(given), given.first, given.second) == (Pair, x.node, y.node)

@@ -21,7 +21,7 @@ from stator_subgraphs._operators._all import OPERATORS
 from stator_subgraphs._operators._checkpoint import CHECKPOINTS
 from stator_subgraphs._operators._transform_targets import TRANSFORM_RESULTS, TRANSFORMS
 from stator_subgraphs._output_graph import OutputGraph
-from stator_subgraphs._random import is_of_torch, may_draw, node_may_draw
+from stator_subgraphs._random import is_of_torch, node_may_draw
 from stator_subgraphs._scope import BodyScope
 from stator_subgraphs._value_check import CHECKS, bodies_of, calls_in, may_raise, name_of
 from stator_subgraphs._warning_capture import CapturedWarning
@@ -41,7 +41,6 @@ __all__ += [
     "check_graph",
     "is_mode_call",
     "is_of_torch",
-    "may_draw",
     "needs_fake_kernels",
     "node_may_draw",
     "storage_of",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
 from stator_subgraphs._tracer import SubgraphTracer
 from stator_subgraphs._value_check import name_of
@@ -28,18 +28,6 @@ DRAWING = (
     "exponential dirichlet standard_gamma rrelu gumbel attention lstm gru rnn".split()
 )
 """Parts of the names of operators tagged `nondeterministic_seeded`, and of their callers."""
-
-
-def may_draw(module: GraphModule) -> bool:
-    """Return True if running the graph, or a body in it, may draw random numbers, as a foreign
-    operator may."""
-    nodes = (
-        node
-        for part in module.modules()
-        if isinstance(part, GraphModule)
-        for node in part.graph.nodes
-    )
-    return any(draws(node.target) for node in nodes if node.op.startswith("call_"))
 
 
 def is_pure(tracer: SubgraphTracer | None) -> bool:

@@ -314,10 +314,8 @@ class BackwardCapture:
         return self._add(target, (self._placeholder("hook", index), *arguments), "hooked")
 
     def tensor_pre_hook(self, values: Sequence[Any], hook: int, i: int) -> Sequence[Any]:
-        if values[i] is None:
-            return values
         node = self._call_hook(_operator.tensor_pre_hook, hook, values[i])
-        return self._replaced(values, i, node)
+        return values if values[i] is None else self._replaced(values, i, node)
 
     def cpp_tensor_pre_hook(self, values: Sequence[Any], hook: int, i: int) -> Sequence[Any]:
         node = self._call(_operator.run_native_hooks, hook, values[i], name="hooked")

@@ -222,7 +222,7 @@ def _reentrant(
 
 def _refuse_results(t: Space, leaves: list[Any], spec: Any) -> None:
     """Refuse results that an `autograd.Function` does not return as they are."""
-    if spec != LEAF and (spec.cls is not tuple or spec.leaf_count != len(spec.children)):
+    if spec != LEAF and (spec.cls is not tuple or any(child != LEAF for child in spec.children)):
         raise t.unsupported(
             "result-of-body", "reentrant checkpoint of a function that gives more than tensors"
         )

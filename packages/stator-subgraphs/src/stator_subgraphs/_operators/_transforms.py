@@ -99,9 +99,7 @@ class Transformed:
         return self.t.unsupported("transform", f"{self.name} of {why}")
 
     def give(self, vt: Any, see: See) -> Any:
-        """The body's own value for an input of the transform."""
-        if not is_a(vt, TensorTracker):
-            raise self.refuse(f"a {vt.cls.__name__}")
+        """The body's own value for a tensor that is an input of the transform."""
         if see is differentiable and not (
             vt.example.is_floating_point() or vt.example.is_complex()
         ):
