@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
+from stator_bytecode.errors import InvalidUse
 from stator_guards import (
     AttrAbsent,
     Custom,
@@ -214,3 +215,8 @@ def failures(fact: Fact) -> list[str]:
         except AssertionError:
             failed.append(name)
     return failed
+
+
+def test_equality_with_an_object_that_changes_is_refused() -> None:
+    with pytest.raises(InvalidUse, match="Equals needs a constant, not"):
+        Equals([1])
