@@ -10,7 +10,6 @@ from typing import Any
 
 import attrs
 import pytest
-from stator_bytecode.errors import InvalidUse
 from stator_guards import (
     AttrAbsent,
     Custom,
@@ -35,6 +34,7 @@ from stator_guards import (
     identity,
 )
 from stator_guards.conformance_kind import Fact, KindKit
+from stator_guards.errors import InvalidUse
 
 
 @attrs.frozen

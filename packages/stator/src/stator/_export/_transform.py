@@ -64,6 +64,5 @@ def _called(node: fx.Node, known: dict[fx.Node, Any]) -> Any:
     target: Any = node.target
     for each in node.all_input_nodes:
         if each not in known:
-            (maker,) = each.all_input_nodes
-            known[each] = _called(maker, known)[each.args[1]]
+            known[each] = _called(each.all_input_nodes[0], known)[each.args[1]]
     return target(*fx.map_arg(tuple(node.args), known.__getitem__))
