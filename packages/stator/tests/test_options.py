@@ -173,14 +173,3 @@ def test_backends_and_options_that_share_entries() -> None:
         settings: Any = {"backend": backend.compile, "options": {"levels": [1]}}
         assert torch.equal(stator.compile(plus, **settings)(X), plus(X))
     assert backend.count == 3
-
-
-def test_isolated_compilation_follows_settings_of_torch() -> None:
-    import torch._dynamo.config as settings
-
-    compiled = stator.compile(plus, backend="eager", isolate_recompiles=True)
-    assert torch.equal(compiled(X), plus(X))
-    with settings.patch(assume_static_by_default=False):
-        for size in (5, 6, 7):
-            assert torch.equal(compiled(torch.ones(size)), plus(torch.ones(size)))
-    assert compiled.report.graph_count == 2
