@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -133,3 +134,14 @@ def test_fullgraph_refuses_a_break() -> None:
     fn = stator.compile(CUT["straight line"], backend="eager", fullgraph=True)
     with pytest.raises(stator.StatorError, match=r"broken\.py"):
         fn(*make_args(stator.graph_break).args)
+
+
+def test_function_made_of_the_code_of_a_module_runs_plainly_where_it_breaks() -> None:
+    text = "y = x + 1\nstator.graph_break()\nfor i in range(2):\n    y = y + i\n"
+    names: dict[str, Any] = {"x": torch.ones(2), "stator": stator, "__builtins__": __builtins__}
+    compiled = stator.compile(FunctionType(compile(text, "text", "exec"), names), backend="eager")
+    for _ in range(2):
+        compiled()
+        assert names["y"].tolist() == [3, 3]
+        assert names["i"] == 1
+    assert [reason.reason for reason in compiled.report.breaks] == ["class-body"]

@@ -346,3 +346,57 @@ def test_managers_of_a_with_cost_no_copies_ahead_of_effects() -> None:
     compiled = stator.compile(step, backend="aot_eager")
     compiled(torch.ones(2), torch.zeros(2))
     assert "before" not in compiled.report.entries[0].source
+
+
+# -- tensors that the graph had changed before it raised -------------------------------------------
+def multiplied(x: Any, weight: Any, index: Any) -> Any:
+    try:
+        x.mul_(weight)
+        return x[index]
+    except IndexError:
+        return x + 1
+
+
+def given_a_dimension(x: Any, weight: Any, index: Any) -> Any:
+    view = x[0:1]
+    try:
+        view.mul_(3)
+        x.unsqueeze_(0)
+        return weight[index]
+    except IndexError:
+        return view + 1
+
+
+def transposed(x: Any, weight: Any, index: Any) -> Any:
+    try:
+        x.t_()
+        x.mul_(2)
+        return x[index]
+    except IndexError:
+        return x + 1
+
+
+def facts_of(tensor: Any) -> Any:
+    return tensor.tolist(), tensor.requires_grad, tensor.is_leaf, tensor.stride()
+
+
+MADE: dict[str, Callable[[Any, Any], Any]] = {
+    "leaf": lambda x, weight: x,
+    "computed": lambda x, weight: x * weight,
+    "view": lambda x, weight: x[:],
+}
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("function", [multiplied, given_a_dimension, transposed])
+def test_handler_finds_tensors_as_they_were_changed(function: Any, backend: str, made: str) -> None:
+    compiled = stator.compile(function, backend=backend)
+    for last in (1, 9, 9, 1):
+        found = []
+        for run in (function, compiled):
+            weight = torch.ones(2, 2, requires_grad=True)
+            x = MADE[made](torch.arange(4.0).view(2, 2), weight)
+            result = run(x, weight, torch.tensor([0, last]))
+            found.append([facts_of(each) for each in (result, x)])
+        assert found[0] == found[1]

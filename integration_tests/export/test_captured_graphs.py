@@ -317,3 +317,14 @@ def test_captured_graph_keeps_metadata_of_an_exported_one() -> None:
         if node.op == "call_function" and str(node.target) in wanted
     }
     assert found == wanted
+
+
+def test_parameter_with_the_name_of_the_captured_function() -> None:
+    def fn(function_: Tensor, function: Tensor) -> Tensor:
+        return function_ * 2 + function
+
+    captured = stator.capture(fn, (torch.ones(3), torch.zeros(3)))
+    assert [spec.source for spec in captured.inputs] == ["function_", "function"]
+    assert torch.equal(captured.graph(torch.ones(3), torch.ones(3))[0], torch.full((3,), 3.0))
+    assert "function_: user input function_" in repr(captured)
+    assert "mul = function_ * 2" in repr(captured)

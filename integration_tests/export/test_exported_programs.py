@@ -203,3 +203,83 @@ def test_exported_module_is_left_as_it_was() -> None:
     stator.export(made, program.args(), preserve_module_call_signature=("block",))
     assert before == {name: dict(vars(part)) for name, part in made.named_modules()}
     assert not made.get_submodule("block")._forward_hooks
+
+
+# -- transforms and shared parameters --------------------------------------------------------------
+def module_of(function: Any) -> torch.nn.Module:
+    return type("Net", (torch.nn.Module,), {"forward": lambda self, x: function(x)})()  # type: ignore[no-any-return]
+
+
+def pulled_twice(x: Any) -> Any:
+    transform: Any = torch.func.vjp
+    out, pull = transform(lambda y: y.sin() * x, x)
+    return pull(x)[0] + pull(out)[0]
+
+
+def pulled_with_others(x: Any) -> Any:
+    transform: Any = torch.func.vjp
+    out, pull, others = transform(lambda y: (y.sin() * x, y.cos()), x, has_aux=True)
+    return pull(out)[0] + others
+
+
+def pulled_for_a_batch(x: Any) -> Any:
+    transform: Any = torch.func.vjp
+    _, pull = transform(torch.sin, x)
+    return torch.func.vmap(pull)(torch.stack([x, x * 2]))[0]
+
+
+def mapped_in_a_branch(x: Any) -> Any:
+    many = torch.func.vmap(lambda row: row.sin() * 2)
+    return torch.cond(x.sum() > 0, many, lambda y: y * 3, (x,))
+
+
+TRANSFORMED = {
+    "pulled twice": pulled_twice,
+    "pulled with auxiliary results": pulled_with_others,
+    "pulled for a batch": pulled_for_a_batch,
+    "jacrev": torch.func.jacrev(lambda y: y.sin() * y.sum()),
+    "mapped in a branch": mapped_in_a_branch,
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_transform_is_exported_as_the_operators_that_it_comes_to(name: str) -> None:
+    function, x = TRANSFORMED[name], torch.tensor([0.5, 1.0, -2.0])
+    program = stator.export(module_of(function), (x,))
+    assert "stator" not in program.graph_module.code
+    for given in (x, x + 2, x.exp()):
+        torch.testing.assert_close(program.module()(given), function(given))
+
+
+class Shared(torch.nn.Module):
+    """Its two layers share a weight, and it reads the second one first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+        self.b.weight = self.a.weight
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.b(x) + self.a(x)
+
+
+class Alias(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.p = torch.nn.Parameter(torch.ones(3))
+        self.q = self.p
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return x * self.q
+
+
+@pytest.mark.parametrize("cls", [Shared, Alias])
+def test_shared_parameter_has_the_name_by_which_it_is_read_first(cls: Any) -> None:
+    made, x = cls(), torch.ones(2, 3)
+    programs = stator.export(made, (x,)), torch.export.export(made, (x,), strict=True)
+    ours, theirs = (
+        [(spec.kind, spec.arg.name, spec.target) for spec in each.graph_signature.input_specs]
+        for each in programs
+    )
+    assert ours == theirs
+    assert torch.equal(programs[0].module()(x), made(x))

@@ -182,3 +182,12 @@ compiled(torch.ones(2))
 print(compiled.report.graph_count)
 """
     assert [run(item, TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS=value) for value in "01"] == ["2\n", "1\n"]
+
+
+def test_isolated_compilation_follows_settings() -> None:
+    compiled = stator.compile(lambda x: x + 2, backend="eager", isolate_recompiles=True)
+    assert torch.equal(compiled(torch.zeros(3)), torch.full((3,), 2.0))
+    with config.patch(assume_static_by_default=False):
+        for size in (5, 6, 7):
+            assert torch.equal(compiled(torch.zeros(size)), torch.full((size,), 2.0))
+    assert compiled.report.graph_count == 2

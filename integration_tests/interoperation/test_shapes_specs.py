@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -53,6 +54,12 @@ DESCRIBED: list[Any] = [
         nested,
         {"items": specs.DictSpec({"k": T([A])}), "pair": specs.SeqSpec([T([A])])},
         [({"k": ones(n)}, [ones(n)]) for n in (3, 5)],
+        1,
+    ),
+    (
+        lambda config: config.x.sin(),
+        {"config": specs.ObjectSpec({"x": T([A])})},
+        [(SimpleNamespace(x=ones(n)),) for n in (3, 5, 1)],
         1,
     ),
     (Scaled(), {"x": T([A, None])}, [(ones(n, 4),) for n in (3, 5, 1)], 1),

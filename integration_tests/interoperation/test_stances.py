@@ -145,3 +145,12 @@ def test_unknown_stances_and_arguments_are_rejected() -> None:
         stator.set_stance("default", skip_guard_eval_unsafe=True)
     with pytest.raises(stator.InvalidUse, match="force_backend"):
         stator.set_stance("force_eager", force_backend="eager")
+
+
+def test_eager_call_counts_for_numbers_that_change() -> None:
+    counting = Counting()
+    scaled = stator.compile(lambda x, k: x * k + x.size(0), backend=counting)
+    with stator.set_stance("eager_then_compile"):
+        for k in (2, 3, 4, 5):
+            assert torch.equal(scaled(X, k), X * k + 6)
+    assert counting.count == 1

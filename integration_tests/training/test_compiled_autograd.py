@@ -52,6 +52,18 @@ def _several_roots() -> Any:
     return log, x.grad, w.grad
 
 
+def _roots_that_share_a_node() -> Any:
+    x = torch.randn(4, requires_grad=True)
+    log: Log = []
+    x.register_hook(_noting(log, "x"))
+    halves = x.sin().split(2)
+    torch.autograd.backward(halves, [torch.ones(2), torch.full((2,), 3.0)])
+    y = x.cos()
+    torch.autograd.backward((y, y), [torch.ones(4), torch.full((4,), 2.0)])
+    torch.autograd.backward((x, x), [torch.ones(4), torch.ones(4)])
+    return log, x.grad
+
+
 def _gradients() -> Any:
     x, w = torch.randn(4, 3, requires_grad=True), torch.randn(3, requires_grad=True)
     unused = torch.randn(2, requires_grad=True)
@@ -309,6 +321,7 @@ CALLS = (
     _replaced_none,
     _engine_without_python,
     _several_roots,
+    _roots_that_share_a_node,
     _gradients,
     _retained,
     _fourth_derivative,

@@ -3,12 +3,15 @@ reach."""
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import pytest
 from stator_bytecode import interpret
+from stator_bytecode.errors import InvalidUse
 
 
 def context_is_the_nearest_handled_exception() -> Any:
@@ -244,7 +247,193 @@ def scopes_of_comprehensions() -> Any:
     )
 
 
+class Foreign:
+    """An iterator that is no generator, with the methods of one."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log, self.count = log, 0
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> int:
+        self.count += 1
+        return self.count
+
+    def throw(self, error: Exception) -> str:
+        self.log.append(repr(error))
+        if isinstance(error, KeyError):
+            return "thrown"
+        raise StopIteration("stopped") if isinstance(error, IndexError) else error
+
+    def close(self) -> None:
+        self.log.append("closed")
+
+
+class Unclosable(Foreign):
+    def __getattribute__(self, name: str) -> Any:
+        if name == "close":
+            raise OSError("no close")
+        return super().__getattribute__(name)
+
+
+def outcome(function: Callable[..., Any], *arguments: Any) -> str:
+    try:
+        return repr(function(*arguments))
+    except BaseException as error:
+        return f"{error!r}, {error.__context__!r}"
+
+
+def delegation_to_what_is_no_generator() -> Any:
+    seen: list[Any] = []
+
+    def delegating(log: list[str], inner: Any) -> Any:
+        log.append((yield from inner))
+        yield "after"
+
+    for error in (KeyError("k"), IndexError("i"), ValueError("v")):
+        log: list[str] = []
+        running = delegating(log, Foreign(log))
+        next(running)
+        seen.append((outcome(running.throw, error), outcome(next, running), log))
+    running = delegating([], map(abs, (1, 2)))
+    next(running)
+    seen.append(outcome(running.throw, ValueError("no method")))
+    return seen
+
+
+def ends_of_delegation() -> Any:
+    seen: list[Any] = []
+
+    def delegating(log: list[str], inner: Any) -> Any:
+        try:
+            yield from inner
+        finally:
+            log.append("finally")
+
+    hook, sys.unraisablehook = sys.unraisablehook, lambda report: None
+    try:
+        for cls in (Foreign, Unclosable):
+            log: list[str] = []
+            running = delegating(log, cls(log))
+            next(running)
+            seen.append((outcome(running.close), log))
+    finally:
+        sys.unraisablehook = hook
+    return seen
+
+
+def generators_that_are_running() -> Any:
+    seen: list[str] = []
+
+    def inner() -> Any:
+        yield 1
+        seen.extend(outcome(act) for act in (outer.close, lambda: outer.throw(KeyError("k"))))
+        yield 2
+
+    def delegating() -> Any:
+        yield from inside
+
+    inside = inner()
+    outer = delegating()
+    next(outer)
+    bound = inside.__next__
+    return bound(), seen
+
+
+class Unprepared(type):
+    @classmethod
+    def __prepare__(cls, *arguments: Any) -> Any:
+        return 3
+
+
+def unprepared(name: str, bases: Any, names: Any) -> Any:
+    return name
+
+
+setattr(unprepared, "__prepare__", lambda *arguments: 4)
+
+
+def class_without_a_mapping() -> Any:
+    class Made(metaclass=Unprepared):
+        pass
+
+
+def class_of_a_function_without_a_mapping() -> Any:
+    class Made(metaclass=unprepared):  # type: ignore[metaclass]
+        pass
+
+
+def class_of_a_native_body() -> Any:
+    return builtins.__build_class__(print, "Made")  # type: ignore[arg-type]
+
+
+def generic_bases() -> Any:
+    class Numbers(list[int]):
+        pass
+
+    return Numbers.__orig_bases__, Numbers.__mro__[1:]  # type: ignore[attr-defined]
+
+
+def name_missing_in_a_class() -> Any:
+    class Made:
+        one = 1
+        del one
+        del missing  # type: ignore[name-defined]  # noqa: F821
+
+
+def global_that_is_missing() -> Any:
+    global _missing_here
+    del _missing_here  # type: ignore[name-defined]
+
+
+def super_without_a_class() -> Any:
+    def method(self: Any) -> Any:
+        return (lambda each: [super])(self)[0]().x
+
+    return method(1)
+
+
+def coroutine_in_a_generator() -> Any:
+    async def coroutine() -> None:
+        pass
+
+    def delegating() -> Any:
+        yield from made
+
+    made = coroutine()
+    try:
+        return next(delegating())
+    finally:
+        made.close()
+
+
+def without_builtins() -> Any:
+    seen = []
+    for text in ("class Made: pass", "import os", "from math import *\nassert pi > 3"):
+        code = compile(f"{text}\n", "text", "exec")
+        run = FunctionType(code, {"__builtins__": {"AssertionError": AssertionError}})
+        seen.append(outcome(run))
+    names: dict[str, Any] = {"__builtins__": builtins}
+    FunctionType(code, names)()
+    return seen, names["pi"]
+
+
+ERRORS: tuple[Callable[[], Any], ...] = (
+    class_without_a_mapping,
+    class_of_a_function_without_a_mapping,
+    class_of_a_native_body,
+    name_missing_in_a_class,
+    global_that_is_missing,
+    super_without_a_class,
+    coroutine_in_a_generator,
+)
 PROGRAMS: tuple[Callable[[], Any], ...] = (
+    delegation_to_what_is_no_generator,
+    ends_of_delegation,
+    generators_that_are_running,
+    generic_bases,
+    without_builtins,
     context_is_the_nearest_handled_exception,
     generator_sees_its_callers_exception,
     stop_iteration_in_a_generator_is_a_runtime_error,
@@ -264,3 +453,15 @@ PROGRAMS: tuple[Callable[[], Any], ...] = (
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_program_ends_as_natively(program: Callable[[], Any]) -> None:
     assert repr(interpret(program)) == repr(program())
+
+
+@pytest.mark.parametrize("program", ERRORS, ids=lambda program: program.__name__)
+def test_program_raises_as_natively(program: Callable[[], Any]) -> None:
+    expected = outcome(program)
+    assert "Error" in expected
+    assert outcome(interpret, program) == expected
+
+
+def test_only_python_functions_are_interpreted() -> None:
+    with pytest.raises(InvalidUse, match="is no Python function"):
+        interpret(len, [1])

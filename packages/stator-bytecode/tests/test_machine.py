@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from stator_bytecode import (
     DEFAULT,
+    NULL,
     Broke,
     ConcreteDomain,
     Domain,
@@ -496,3 +497,44 @@ def test_every_operation_of_a_domain_is_documented() -> None:
     operations = [value for name, value in vars(Domain).items() if not name.startswith("_")]
     assert len(operations) > 80
     assert all(operation.__doc__ for operation in operations)
+
+
+def test_faults_of_a_frame_are_described() -> None:
+    def fn(x: int) -> Callable[[], int]:
+        return lambda: x
+
+    def frame(inner: bool = False) -> Frame:
+        invoked: Any = ConcreteDomain().call(fn(1) if inner else fn, () if inner else (1,), {})
+        return invoked.frame  # type: ignore[no-any-return]
+
+    outside, slots, stack, free = frame(), frame(), frame(), frame(inner=True)
+    outside.pc = 1000
+    slots.slots.append(NULL)
+    stack.pc = next(at.index for at in stack.code.instructions if at.op == "RETURN_VALUE")
+    free.slots[-1] = NULL
+    assert check_frame(outside) == ["pc 1000 is outside the code"]
+    assert "slots for" in check_frame(slots)[0]
+    assert check_frame(stack) == [
+        f"RETURN_VALUE at {stack.pc} expects a stack of 1, not of 0",
+        f"RETURN_VALUE at {stack.pc} needs 1 operands",
+    ]
+    assert check_frame(free) == ["a free variable without its cell"]
+
+
+def test_handler_that_finds_no_exception_state_is_described() -> None:
+    def fn() -> None:
+        try:
+            closures(1)
+        except ValueError:
+            handles(1)
+
+    invoked: Any = ConcreteDomain().call(fn, (), {})
+    frame: Frame = invoked.frame
+    frame.pc = next(at.index for at in frame.code.instructions if at.op == "POP_EXCEPT")
+    assert f"POP_EXCEPT at {frame.pc} finds no exception state" in check_frame(frame)
+
+
+def test_null_is_no_value() -> None:
+    assert repr(NULL) == "NULL"
+    with pytest.raises(TypeError, match="test `is NULL`"):
+        bool(NULL)

@@ -147,8 +147,6 @@ def test_what_is_consumed_dies_when_the_program_lets_go_of_it() -> None:
 
 
 def test_what_cannot_be_entered_is_refused() -> None:
-    with pytest.raises(Unsupported, match="class body"):
-        plain(Point((layout_at(lets_go, 0, has_names=True),)))
     waiting = layout_at(lets_go, 2, then=ThenLayout("of another domain"))
     with pytest.raises(Unsupported, match="of another domain"):
         plain(Point((waiting, layout_at(lets_go, 0))))

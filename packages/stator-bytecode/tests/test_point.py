@@ -272,3 +272,10 @@ def test_markers_of_instructions_carry_no_value() -> None:
     )
     (frame,) = point.frames_from(values, domain.make_generator)
     assert frame.stack == [LastInstruction(3), NULL]
+
+
+def test_body_of_a_class_has_no_layout() -> None:
+    snapshot, domain = stop_at("COMPARE_OP", lambda x: x > 1, 2)
+    snapshot.frames[-1].names = {}
+    with pytest.raises(Unsupported, match="class body"):
+        layout_of(snapshot, domain.generator_state, lambda state: state.globals)

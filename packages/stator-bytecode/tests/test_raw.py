@@ -363,3 +363,21 @@ def test_nops_anywhere_change_nothing(insertions: list[tuple[int, int]]) -> None
             *raws[place % len(raws) :],
         ]
     assert FunctionType(assemble(raws, gcd.__code__), {})(84, 36) == 12
+
+
+def test_code_that_no_compiler_makes_is_refused() -> None:
+    def fn(x: int) -> int:
+        while x:
+            x -= 1
+        return x
+
+    code = fn.__code__
+    raws = disassemble(code)
+    loop = next(raw for raw in raws if raw.name == "LOAD_FAST")
+    forward = next(raw for raw in raws if raw.name.startswith("RESUME"))
+    jump = Raw(dis.opmap["JUMP_FORWARD"], 0, forward, loop.positions, None)
+    again = assemble([*raws, jump], code)
+    assert disassemble(again)[-1].name == "JUMP_BACKWARD"
+    backward = Raw(dis.opmap["FOR_ITER"], 0, forward, loop.positions, None)
+    with pytest.raises(InvalidUse, match="FOR_ITER cannot jump in the direction of its target"):
+        assemble([*raws, backward], code)

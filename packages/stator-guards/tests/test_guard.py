@@ -34,6 +34,7 @@ from stator_guards import (
     identity,
 )
 from stator_guards.conformance_kind import Fact, KindKit
+from stator_guards.errors import InvalidUse
 
 
 @attrs.frozen
@@ -214,3 +215,8 @@ def failures(fact: Fact) -> list[str]:
         except AssertionError:
             failed.append(name)
     return failed
+
+
+def test_equality_with_an_object_that_changes_is_refused() -> None:
+    with pytest.raises(InvalidUse, match="Equals needs a constant, not"):
+        Equals([1])

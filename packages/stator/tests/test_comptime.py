@@ -114,3 +114,17 @@ def test_function_with_a_closure_breaks() -> None:
     (reason,) = compiled(fn).report.breaks
     assert reason.reason == "comptime"
     assert not SEEN
+
+
+def test_nodes_and_sizes_of_values() -> None:
+    def see(trace: stator.ComptimeContext) -> None:
+        y = trace.get_local("y")
+        SEEN.append((y.as_proxy().name, y.size(), y.size(0)))
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        stator.comptime(see)
+        return y.cos()
+
+    compiled(fn, fullgraph=True)
+    assert SEEN == [("sin", (3,), 3)]

@@ -147,3 +147,58 @@ def test_a_method_of_a_disabled_function_stays_disabled() -> None:
 
     method = Model().run
     assert stator.compile(method, backend="eager") == method
+
+
+def test_disabled_bound_method_stays_bound(compile_: Compile) -> None:
+    class Holder:
+        def method(self, x: Any) -> Any:
+            return x + int(stator.is_compiling())
+
+    holder = Holder()
+    disabled = stator.disable(holder.method)
+    assert disabled.__self__ is holder
+    compiled = compile_(lambda x: disabled(x * 2))
+    for _ in range(2):
+        assert torch.equal(compiled(X), X * 2)
+    assert [each.reason for each in compiled.report.breaks] == ["disabled"]
+
+
+def test_compiling_a_form_of_what_is_disabled_runs_plainly(compile_: Compile) -> None:
+    @stator.disable
+    class Plain(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x + int(stator.is_compiling())
+
+    @stator.disable
+    def plain(x: Any, k: int) -> Any:
+        return x * k + int(stator.is_compiling())
+
+    assert torch.equal(compile_(Plain())(X), X)
+    assert torch.equal(compile_(functools.partial(plain, k=2))(X), X * 2)
+
+
+def test_functions_disabled_alone_call_each_other(compile_: Compile) -> None:
+    @stator.disable(recursive=False)
+    def inner(x: Any) -> Any:
+        return helper(x) + int(stator.is_compiling())
+
+    @stator.disable(recursive=False)
+    def outer(x: Any) -> Any:
+        return inner(x) + int(stator.is_compiling())
+
+    def helper(x: Any) -> Any:
+        return x + 10 * int(stator.is_compiling())
+
+    compiled = compile_(lambda x: outer(x) * 2)
+    for _ in range(2):
+        assert torch.equal(compiled(X), (X + 10) * 2)
+
+
+def test_unbacked_dimension_with_bounds(compile_: Compile) -> None:
+    compiled = compile_(lambda x: x * 2 + x.shape[0])
+    for size in (4, 5, 8, 2):
+        x = torch.ones(size)
+        stator.mark_unbacked(x, 0, min=2, max=8)
+        assert torch.equal(compiled(x), x * 2 + size)
+    assert compiled.report.graph_count == 1
+    assert torch.equal(compiled(torch.ones(20)), torch.full((20,), 22.0))

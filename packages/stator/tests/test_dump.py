@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import pathlib
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -101,3 +103,60 @@ def test_folder_without_a_dump_is_refused(tmp_path: pathlib.Path) -> None:
         stator.load(tmp_path)
     with pytest.raises(stator.InvalidUse, match="not compiled by stator"):
         stator.dump(len, tmp_path)
+
+
+def test_text_of_graphs_that_was_not_kept_is_missed(tmp_path: pathlib.Path) -> None:
+    compiled = stator.compile(lambda x: x + 1, backend="eager", options={"keep_text": False})
+    compiled(X)
+    with pytest.raises(stator.InvalidUse, match="the text of graphs was not kept"):
+        stator.dump(compiled, tmp_path)
+
+
+def test_object_that_no_file_can_hold_is_named(tmp_path: pathlib.Path) -> None:
+    lock = threading.Lock()
+    compiled = stator.compile(lambda x: (x + 1, lock), backend="eager")
+    compiled(X)
+    with pytest.raises(stator.InvalidUse, match=r"cannot dump: cannot pickle '_thread\.lock'"):
+        stator.dump(compiled, tmp_path)
+
+
+def test_guards_that_only_this_process_can_check_are_left_out(tmp_path: pathlib.Path) -> None:
+    class Local:
+        k = 3
+
+    compiled = stator.compile(lambda x, local: x * local.k, backend="eager")
+    compiled(X, Local())
+    loaded = stator.load(stator.dump(compiled, tmp_path))
+    assert torch.equal(loaded(X, Local()), X * 3)
+    assert torch.equal(loaded(X + 1, Local()), (X + 1) * 3)
+
+
+def test_constants_of_a_graph_and_cells_without_a_value(tmp_path: pathlib.Path) -> None:
+    def shifted(x: Any, late: bool = False) -> Any:
+        return absent if late else x + torch.tensor([1.0, 2.0, 3.0])
+
+    compiled = stator.compile(shifted, backend="eager")
+    compiled(X)
+    loaded = stator.load(stator.dump(compiled, tmp_path))
+    assert torch.equal(loaded(X), shifted(X))
+    for run in (loaded, shifted):
+        with pytest.raises(NameError, match="absent"):
+            run(X, late=True)
+    absent = 1
+
+
+def test_function_of_a_module_that_is_not_imported(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "SCALE = 3\ndef scaled(x):\n    return x * SCALE\n"
+    (tmp_path / "a_program_to_dump.py").write_text(text)
+    with monkeypatch.context() as importable:
+        importable.syspath_prepend(tmp_path)
+        program: Any = importlib.import_module("a_program_to_dump")
+        compiled = stator.compile(program.scaled, backend="eager")
+        compiled(X)
+        folder = stator.dump(compiled, tmp_path / "dumped")
+        del sys.modules["a_program_to_dump"]
+        assert torch.equal(stator.load(folder)(X), X * 3)
+    del sys.modules["a_program_to_dump"]
+    assert torch.equal(stator.load(folder)(X), X * 3)  # from the file

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+import pathlib
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -202,3 +204,28 @@ def test_forward_of_a_compiled_module_under_torch_compile() -> None:
         assert torch.equal(outer(x), model(x))
         assert torch.equal(compiled.forward(x), model(x))
     torch.compiler.reset()
+
+
+def test_every_form_of_a_compiled_module_and_callable_can_be_dumped(
+    model: Affine, compiled: Any, compile_: Compile, tmp_path: pathlib.Path
+) -> None:
+    class Scaled:
+        def times(self, x: Any, k: int = 2) -> Any:
+            return x * k
+
+        @staticmethod
+        def double(x: Any) -> Any:
+            return x * 2
+
+    class Whole(Affine):
+        pass
+
+    partial = compile_(functools.partial(Scaled().times, k=3))
+    static = compile_(staticmethod(Scaled.double))
+    compile_(Whole)
+    in_place = stator.compile_in_place(Affine(), backend="eager")
+    subjects = [compiled, compile_(Scaled().times), partial, static, in_place, Whole()]
+    for number, subject in enumerate(subjects):
+        subject(X)
+        folder = stator.dump(subject, tmp_path / str(number))
+        assert "sizes (3)" in (folder / "report.txt").read_text()

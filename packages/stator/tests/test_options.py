@@ -153,3 +153,23 @@ def test_every_option_is_a_field_with_a_default_and_a_test() -> None:
 def test_misspelt_option_is_an_error() -> None:
     with warnings.catch_warnings(), pytest.raises(stator.InvalidOption, match="did you mean"):
         stator.compile(plus, options={"recompile_limits": 3})
+
+
+def test_backends_and_options_that_share_entries() -> None:
+    """One method of one object is one backend; options that cannot be compared are never equal."""
+
+    class Backend:
+        count = 0
+
+        def compile(self, graph: Any, inputs: Any, **options: Any) -> Any:
+            self.count += 1
+            return graph.forward
+
+    backend = Backend()
+    for _ in range(2):
+        assert torch.equal(stator.compile(plus, backend=backend.compile)(X), plus(X))
+    assert backend.count == 1
+    for _ in range(2):
+        settings: Any = {"backend": backend.compile, "options": {"levels": [1]}}
+        assert torch.equal(stator.compile(plus, **settings)(X), plus(X))
+    assert backend.count == 3

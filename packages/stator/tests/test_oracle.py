@@ -315,3 +315,70 @@ def test_environment_turns_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATOR_ORACLE", "1")
     with pytest.raises(stator.OracleMismatch):
         stator.compile(lambda x: x * 2, backend=off_by_one)(X)
+
+
+def test_exception_with_another_effect_is_reported_with_its_line() -> None:
+    def store(x: Any, into: dict[str, Any]) -> None:
+        into["y"] = x * 2
+        raise ValueError("of the program")
+
+    with pytest.raises(stator.OracleMismatch, match=r"the argument into\['y'\]") as error:
+        checked(store, off_by_one)(X, {})
+    assert error.value.where.line == store.__code__.co_firstlineno + 2
+
+
+def test_exception_of_a_copy_with_another_history_is_not_compared() -> None:
+    weight = torch.ones(3, requires_grad=True)
+
+    def gradient(y: Any) -> Any:
+        return torch.autograd.grad(y.sum(), weight)[0]
+
+    with pytest.warns(stator.OracleWarning, match="another history"):
+        assert checked(gradient)(weight * 2).tolist() == [2, 2, 2]
+
+
+def test_failure_of_the_backend_is_no_outcome_of_the_program() -> None:
+    def failing(graph: Any, inputs: Any) -> Any:
+        raise ValueError("of the backend")
+
+    with pytest.raises(stator.BackendFailed, match="of the backend"):
+        checked(lambda x: x + 1, failing)(X)
+
+
+def doubles(graph: Any, inputs: Any) -> Any:
+    return lambda *args: [each.double() for each in graph(*args)]
+
+
+def one_result(graph: Any, inputs: Any) -> Any:
+    return lambda *args: [graph(*args)[0]] * 2
+
+
+def same_when_plain(x: Any) -> Any:
+    y = x + 1
+    return y, y.clone() if stator.is_compiling() else y
+
+
+def other_keys(x: Any) -> Any:
+    return {"compiled" if stator.is_compiling() else "plain": x}
+
+
+@pytest.mark.parametrize(
+    ("function", "backend", "where"),
+    [
+        (lambda x: x + 1, doubles, "the dtype of the result"),
+        (lambda x: (x + 1, x + 1), one_result, r"the identity of the result\[1\]"),
+        (same_when_plain, "eager", r"the identity of the result\[1\]"),
+        (other_keys, "eager", "the parts of the result"),
+    ],
+)
+def test_other_structure_of_a_result_is_reported(function: Any, backend: Any, where: str) -> None:
+    with pytest.raises(stator.OracleMismatch, match=where):
+        checked(function, backend)(X)
+
+
+def test_cell_without_a_value_is_copied() -> None:
+    def fn(x: Any, late: bool = False) -> Any:
+        return absent if late else x + 1
+
+    assert torch.equal(checked(fn)(X), X + 1)
+    absent = 1

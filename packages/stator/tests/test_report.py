@@ -196,3 +196,12 @@ def test_command_line_runs_a_script_and_prints_its_reports(
     printed = capsys.readouterr().out
     assert "['more']" in printed
     assert "scaled: 1 graphs, 1 operations" in printed
+
+
+def test_entries_have_the_source_of_their_guards() -> None:
+    compiled = stator.compile(lambda x: x + 1, backend="eager")
+    compiled(X)
+    (entry,) = compiled.report.entries
+    assert entry.guard_source.startswith("def check(")
+    assert "tensors_match(x)" in entry.guard_source
+    assert {"entries", "graph_count"} <= {*dir(compiled.report)}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 import traceback
 import warnings
 from collections.abc import Callable
@@ -193,3 +195,15 @@ def test_a_warning_made_an_error_inside_of_the_program_is_none(compile_: Compile
     with pytest.warns(UserWarning, match="now runs plainly"):
         assert torch.equal(compiled(X, "c"), X + ord("c"))
     assert done == ["a", "b", "c"]
+
+
+def shifted(x: Any, by: int = 2) -> Any:
+    return x + by
+
+
+def test_shown_default_and_copies_of_the_signature() -> None:
+    compiled = stator.compile(shifted, backend="eager")
+    assert repr(compiled.__defaults__) == "(<the default of the original>,)"
+    signature = inspect.signature(compiled)
+    for copied in (copy.copy(signature), pickle.loads(pickle.dumps(signature))):
+        assert copied == inspect.signature(shifted)

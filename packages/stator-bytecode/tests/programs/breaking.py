@@ -962,3 +962,131 @@ def uncaught_stop_iteration():
 def uncaught_type_error():
     x = [1]
     return x + (1 + "a")
+
+
+class Attributes:
+    @property
+    def method(self):
+        note("method")
+        return lambda *args: ("called", args)
+
+    @property
+    def rate(self):
+        return 3
+
+
+@program
+def properties_that_are_called():
+    subject = Attributes()
+    return subject.method(1, 2), subject.rate + 1
+
+
+class Noisy(Exception):
+    def __init__(self):
+        note("made")
+
+
+class Shifting(dict):
+    def __getitem__(self, key):
+        note(key)
+        return key * 2
+
+
+@program
+def comparisons_that_decide():
+    seen = []
+    for other in (Ordered(1), Ordered(3)):
+        if Ordered(2) < other:
+            seen.append("less")
+        while not Ordered(2) > other:
+            break
+        else:
+            seen.append("more")
+    return seen
+
+
+class Ordered:
+    def __init__(self, value):
+        self.value = value
+
+    def __lt__(self, other):
+        return [] if self.value >= other.value else [1]
+
+    def __gt__(self, other):
+        return self.value > other.value
+
+
+@program
+def generators_that_ignore_their_end():
+    def ignoring():
+        try:
+            yield 1
+        except GeneratorExit:
+            note("ignored")
+            yield 2
+
+    running = ignoring()
+    next(running)
+    try:
+        running.close()
+    except RuntimeError as error:
+        note(error)
+    seen = list(running)
+    return seen
+
+
+def sending():
+    received = []
+    try:
+        while len(received) < 3:
+            received.append((yield len(received)))
+    finally:
+        note("sent", *received)
+    return received
+
+
+@program
+def delegation_that_is_sent_to():
+    def outer():
+        return (yield from sending())
+
+    running = outer()
+    next(running)
+    seen = [running.send("a"), running.send("b")]
+    try:
+        running.send("c")
+    except StopIteration as error:
+        seen.append(error.value)
+    return seen
+
+
+@program
+def class_body_with_locals():
+    class Made:
+        one = 1
+        names = sorted(locals())
+        two = [one for one in range(2)]
+
+    return Made.names, Made.two
+
+
+@program
+def slices_and_texts():
+    items, start, stop = [1, 2, 3, 4], 1, 3
+    items[start:stop] = [7]
+    return items[start:], items[:stop], f"{items!r:>20}{start!s}{stop:03}"
+
+
+@program
+def supers():
+    class Base:
+        rate = 3
+
+        def method(self):
+            return note("base")
+
+    class Derived(Base):
+        def method(self):
+            return super().method(), super().rate, super(Derived, self).rate
+
+    return Derived().method()

@@ -45,8 +45,6 @@ def _of_frame(layout: layouts.FrameLayout) -> Iterator[str]:
 
     if layout.handled:
         yield "the exception being handled"
-    if layout.has_names:
-        yield "the names of the class body"
     if layout.then is not None:
         yield from ("a value that a call waits with" for _ in range(layout.then.count))
 

@@ -52,7 +52,6 @@ class Draft:
     slots: list[Cell]
     stack: list[Cell]
     handled: int | None
-    names: int | None
     then: tuple[int, ...]
 
     @classmethod
@@ -60,7 +59,7 @@ class Draft:
         layout, places = point.laid_out[index], point.places[index]
         slots = list(zip(layout.slots, places.slots, strict=True))
         stack = list(zip(layout.stack, places.stack, strict=True))
-        return cls(point, index, layout, slots, stack, places.handled, places.names, places.then)
+        return cls(point, index, layout, slots, stack, places.handled, places.then)
 
     @classmethod
     def after(cls, point: Point, index: int, pc: int | None = None) -> Draft:
@@ -79,7 +78,7 @@ class Draft:
     @property
     def rest(self) -> list[int]:
         """The places of the values after slots and stack."""
-        return [place for place in (self.handled, self.names, *self.then) if place is not None]
+        return [place for place in (self.handled, *self.then) if place is not None]
 
 
 def exit_to(draft: Draft, results: int) -> Exit:

@@ -72,7 +72,7 @@ class ThenLayout:
 
 @frozen(cache_hash=True)
 class FrameLayout:
-    """One frame of a Point. Its values, in order: slots, stack, the exception being handled, names,
+    """One frame of a Point. Its values, in order: slots, stack, the exception being handled,
     those of `then`."""
 
     code: Code
@@ -84,7 +84,6 @@ class FrameLayout:
     then: ThenLayout | None = None
     hidden: bool = False
     generator: GeneratorStatus | None = None
-    has_names: bool = False
 
     @property
     def raw(self) -> CodeType:
@@ -125,7 +124,6 @@ class VirtualizedLayout:
     slots: tuple[SlotKind, ...]
     stack: tuple[SlotKind, ...] = ()
     handled: ClassVar[bool] = False
-    has_names: ClassVar[bool] = False
     then: ClassVar[None] = None
 
 
@@ -139,7 +137,6 @@ class FlatIndices:
     slots: tuple[int | None, ...]
     stack: tuple[int | None, ...]
     handled: int | None
-    names: int | None
     then: tuple[int, ...]
     start: int
     stop: int
@@ -153,6 +150,6 @@ def flat_indices_of(layout: Layout, start: int) -> FlatIndices:
 
     slots = tuple(take(kind in CARRYING) for kind in layout.slots)
     stack = tuple(take(kind in CARRYING) for kind in layout.stack)
-    handled, names = take(layout.handled), take(layout.has_names)
+    handled = take(layout.handled)
     then = () if layout.then is None else tuple(islice(positions, layout.then.count))
-    return FlatIndices(slots, stack, handled, names, then, start, next(positions))
+    return FlatIndices(slots, stack, handled, then, start, next(positions))

@@ -44,8 +44,6 @@ def rest_of(point: Point, first: int) -> Callable[[Any], Any]:
 
 class NativeContinuation:
     def __init__(self, point: Point, first: int = 0) -> None:
-        if any(layout.has_names for layout in point.frames[first:]):
-            raise Unsupported("class-body", "a class body cannot be entered in its middle")
         if point.frames[first].generator is not None:
             raise Unsupported("native-continuation", "the outermost frame is a generator's")
         self.point = point

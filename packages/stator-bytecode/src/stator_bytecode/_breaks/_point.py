@@ -21,6 +21,7 @@ from stator_bytecode._breaks._shape import shapes_of
 from stator_bytecode._codec._decode import cell_slots
 from stator_bytecode._codec._instruction import Code
 from stator_bytecode._machine import _frame
+from stator_bytecode.errors import Unsupported
 
 V = Any
 Virtual = Callable[[V], "_frame.GeneratorState | layouts.Virtualized | None"]
@@ -148,7 +149,7 @@ class _Splitting:
         if state.handled is not None:
             self.values.append(state.handled)
         if state.names is not None:
-            self.values.append(state.names)
+            raise Unsupported("class-body", "a class body cannot be entered in its middle")
         return layouts.FrameLayout(
             code=state.code,
             pc=state.pc,
@@ -159,7 +160,6 @@ class _Splitting:
             then=None if state.then is None else self._then(state.then),
             hidden=state.hidden,
             generator=status,
-            has_names=state.names is not None,
         )
 
     def _then(self, then: _frame.Then) -> layouts.ThenLayout:
@@ -249,8 +249,6 @@ def _names_of(layout: layouts.FrameLayout, prefix: str) -> Iterator[str]:
             )
     if layout.handled:
         yield prefix + "exc"
-    if layout.has_names:
-        yield prefix + "names"
     if layout.then is not None:
         yield from (f"{prefix}then{index}" for index in range(layout.then.count))
 
@@ -314,7 +312,6 @@ class _Restoring:
         frame.slots = [self._value(kind, values) for kind in layout.slots]
         frame.stack = [self._value(kind, values) for kind in layout.stack]
         frame.handled = next(values) if layout.handled else None
-        frame.names = next(values) if layout.has_names else None
         frame.wait(None if layout.then is None else layout.then.restore(values))
 
     def _value(self, kind: layouts.SlotKind, values: Iterator[V]) -> Any:

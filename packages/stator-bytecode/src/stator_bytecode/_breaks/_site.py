@@ -21,7 +21,6 @@ from stator_bytecode._breaks._propagation import PointState
 from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._step import Take, Throw, ThrowingStep
 from stator_bytecode._breaks._traceback import hide, passed_over
-from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode.errors import Unsupported
 
 
@@ -38,10 +37,6 @@ class Site:
     @property
     def layout(self) -> FrameLayout:
         return self.point.frames[-1]
-
-    @property
-    def instruction(self) -> Instruction:
-        return self.layout.instruction
 
     def step(self, *state: Any) -> PointState:
         """Run the instruction natively: the Point after it, and its flat state."""
@@ -80,8 +75,6 @@ class Site:
 
 def _refuse(point: Point) -> None:
     op = point.frames[-1].instruction.op
-    if any(frame.has_names for frame in point.frames):
-        raise Unsupported("class-body", "a class body cannot be entered in its middle")
     if op in NO_STEP and not _leaves(point, op):
         raise Unsupported("no-native-step", f"{op}: {NO_STEP[op]}")
 

@@ -111,8 +111,6 @@ class Exceptions(ConcreteOperations):
     ) -> Any:
         """Return what leaves an `except*` statement: exceptions no clause took, and those clauses
         raised."""
-        if not remaining:
-            return None
         if not isinstance(original, BaseExceptionGroup):
             return remaining[0]
         errors = [error for error in remaining if error is not None]

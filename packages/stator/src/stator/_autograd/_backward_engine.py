@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 import torch
 from stator_backends import Backend
+from torch.autograd.graph import get_gradient_edge
 from torch.autograd.variable import Variable
 
 from stator.errors import Unsupported
@@ -71,11 +72,12 @@ class BackwardEngine:
         """Run a backward, plainly if it must be.
 
         Anomaly mode concerns the engine's own nodes. One more reference to the engine may queue
-        callbacks in a backward, where C++ drops them.
+        callbacks in a backward, where C++ drops them. C++ has no order for roots that share a node.
         """
         arguments = (roots, gradients, keeps, creates, *rest)
         is_referenced = self._replaced is not None and sys.getrefcount(self._replaced) > _ALONE
-        if is_referenced or (creates and not keeps) or torch.is_anomaly_enabled():
+        is_plain = is_referenced or (creates and not keeps) or _share_a_node(roots)
+        if is_plain or torch.is_anomaly_enabled():
             return self._run_plainly(arguments, keywords)
         try:
             return self._own.run_backward(*arguments, **keywords)
@@ -121,6 +123,12 @@ def plain_backwards() -> Iterator[None]:
         yield
     finally:
         _native.set_autograd_compiler(*before)
+
+
+def _share_a_node(roots: Any) -> bool:
+    """Return True for results of one operator, or one of them twice."""
+    edges = [get_gradient_edge(root) if isinstance(root, torch.Tensor) else root for root in roots]
+    return len({edge[0] for edge in edges}) < len(edges)
 
 
 engine = BackwardEngine()

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from stator_subgraphs import CapturedGraph
 
 
+_SHAPE_CHANGES = {*"as_strided_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split()}
+
+
 @attrs.frozen
 class GraphEffects:
     """Changes that running a graph makes outside of it.
@@ -41,7 +44,8 @@ class GraphEffects:
     # other processes took part, a tensor got another storage, or something was printed: nothing
     # takes that back
     is_final: bool
-    # of which autograd may refuse everything afterwards, a new trace included
+    # of which autograd may refuse everything afterwards, a new trace included; or it changes their
+    # shape, which a new trace would start with
     writes_to_views: bool
     has_checks: bool  # a node raises where an assumption of the trace does not hold
     is_caught: bool  # an operator behind the first effect may raise, and the program may catch it
@@ -67,7 +71,8 @@ class GraphEffects:
         positions = [i for i, node in enumerate(inputs) if _storage(node) in written]
         return cls(
             tuple(positions),
-            writes_to_views=any(inputs[i].meta["example_value"]._is_view() for i in positions),
+            writes_to_views=any(inputs[i].meta["example_value"]._is_view() for i in positions)
+            or not _SHAPE_CHANGES.isdisjoint(map(name_of, calls)),
             draws=any(map(node_may_draw, calls)),
             is_final=is_final,
             has_checks=any(map(is_check, calls)),

@@ -46,7 +46,7 @@ from stator._entries._saved_tensor import SavedTensor, save
 from stator._program._fallback import EagerFallback
 from stator._program._target import Continuation, Target
 from stator._program._traceback import OWN_CODES
-from stator.errors import BackendFailed, Unsupported
+from stator.errors import BackendFailed, InvalidUse, Unsupported
 
 
 @attrs.frozen
@@ -246,7 +246,7 @@ class Recovery:
         if name not in self.resumptions:
             try:
                 self.resumptions[name] = Resumption.of(self.retrace, state, failure, self.steps)
-            except Unsupported:
+            except (InvalidUse, Unsupported):  # the graph may have given an input other dimensions
                 self.resumptions[name] = None
         return self.resumptions[name]
 

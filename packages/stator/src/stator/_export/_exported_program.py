@@ -71,9 +71,7 @@ def _errors_of_strict_mode() -> Iterator[None]:
     try:
         yield
     except (ConstraintViolationError, ValueRangeError) as error:
-        exceptions = sys.modules.get("torch._dynamo.exc")  # torch.export has imported it
-        if exceptions is None:
-            raise
+        exceptions = sys.modules["torch._dynamo.exc"]  # torch.export has imported it
         kind = exceptions.UserErrorType.CONSTRAINT_VIOLATION
         raise exceptions.UserError(kind, str(error)) from error
 

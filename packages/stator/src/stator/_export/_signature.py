@@ -32,26 +32,26 @@ def order_by_reads(program: ExportedProgram, traced: TracedCall) -> None:
 
     specs = program.graph_signature.input_specs
     nodes = [node for node in program.graph.nodes if node.op == "placeholder"]
-    kept: list[tuple[int, int, InputSpec, fx.Node]] = []
+    kept: list[tuple[int, int, str, InputSpec, fx.Node]] = []
     first: dict[int, fx.Node] = {}
     kinds = list(dict.fromkeys(spec.kind for spec in specs))
     for position, (spec, node) in enumerate(zip(specs, nodes, strict=True)):
         tensor = tensors.get(spec.target or "")
         if tensor is None:
-            kept.append((kinds.index(spec.kind), position, spec, node))
+            kept.append((kinds.index(spec.kind), position, "", spec, node))
             continue
         if (known := first.setdefault(id(tensor), node)) is not node:
             node.replace_all_uses_with(known)
         if known is node and (use := uses.get(id(tensor))) is not None:
-            _rename(program, node, spec, use[1])
-            kept.append((kinds.index(spec.kind), use[0], spec, node))
+            kept.append((kinds.index(spec.kind), *use, spec, node))
         else:
             program.graph.erase_node(node)
 
     kept.sort(key=lambda entry: entry[:2])
     specs[:] = [spec for *_, spec, _ in kept]
-    for *_, node in reversed(kept):
+    for *_, path, spec, node in reversed(kept):
         program.graph._root.append(node)  # behind the start of the graph
+        _rename(program, node, spec, path)  # the other names of a tensor are free
     program.graph_module.recompile()
 
 
@@ -77,7 +77,7 @@ def _path(source: Source) -> str:
 def _rename(program: ExportedProgram, node: fx.Node, spec: InputSpec, path: str) -> None:
     """Name a placeholder after the path, in place of its target."""
     start, target = node.name, re.sub(r"[^0-9A-Za-z]", "_", spec.target or "")
-    wanted = start.replace(target, re.sub(r"[^0-9A-Za-z]", "_", path))
+    wanted = start.removesuffix(target) + re.sub(r"[^0-9A-Za-z]", "_", path)
     taken = {other.name for other in program.graph.nodes}
     if path and start.endswith(target) and wanted not in taken:
         node.name = node.target = wanted

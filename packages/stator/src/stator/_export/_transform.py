@@ -4,6 +4,8 @@ torch.export records levels of transforms as it meets them, and loses tensors th
 Here each transform is traced on its own before: what is left has no levels.
 """
 
+import operator
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -35,24 +37,32 @@ def inline_transforms(module: fx.GraphModule) -> None:
 
 def _inline(module: fx.GraphModule, node: fx.Node) -> None:
     """Replace one transform, or the call of a function that one gave: that one runs again."""
-    function: Any = node.args[0] if node.target in TRANSFORM_RESULTS else None
-    used = [each for each in node.all_input_nodes if each is not function]
-    if function is not None:  # a part of the result of a transform
-        maker, index = function.args
-        used += maker.all_input_nodes
-    inputs = [each for each in dict.fromkeys(used) if each.op != "get_attr"]
+    used = [*dict.fromkeys(_operands(node))]
+    inputs = [each for each in used if each.op != "get_attr"]
+    if any(callable(each.meta["example_value"]) for each in inputs):
+        return  # in the body of a transform, which runs with it
 
     def run(*values: Any) -> Any:
         known: dict[fx.Node, Any] = dict(zip(inputs, values, strict=True))
         known |= {each: getattr(module, str(each.target)) for each in used if each not in known}
-        if function is not None:
-            known[function] = _called(maker, known)[index]
         return tree_map(lambda leaf: None if callable(leaf) else leaf, _called(node, known))
 
-    graph = make_fx(run)(*(each.meta["example_value"] for each in inputs))
+    graph = make_fx(run, tracing_mode="symbolic")(*(each.meta["example_value"] for each in inputs))
     node.target, node.args, node.kwargs = InlinedGraph(graph), tuple(inputs), {}
 
 
-def _called(node: fx.Node, values: dict[fx.Node, Any]) -> Any:
+def _operands(node: fx.Node) -> Iterator[fx.Node]:
+    """Yield the inputs of a node; for a function, those of the transform that gives it."""
+    for each in node.all_input_nodes:
+        if each.target is operator.getitem and callable(each.meta["example_value"]):
+            yield from _operands(each.all_input_nodes[0])
+        else:
+            yield each
+
+
+def _called(node: fx.Node, known: dict[fx.Node, Any]) -> Any:
     target: Any = node.target
-    return target(*fx.map_arg(tuple(node.args), values.__getitem__))
+    for each in node.all_input_nodes:
+        if each not in known:
+            known[each] = _called(each.all_input_nodes[0], known)[each.args[1]]
+    return target(*fx.map_arg(tuple(node.args), known.__getitem__))

@@ -81,8 +81,6 @@ class LocalEnds:
 def observed_ends(state: FlatState, places: Sequence[int], holders: int = 1) -> tuple[int, ...]:
     """Return those of `places` in the state of a continuation where an object is whose end is
     observable, and that nothing but the state refers to, which does so `holders` times."""
-    if not places:
-        return ()
     if hold_plain_values(map(state.__getitem__, places), holders):
         return ()
     others = _others(len(state), tuple(places))
