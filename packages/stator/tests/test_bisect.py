@@ -129,6 +129,16 @@ def test_failed_backend_leaves_a_script_that_one_command_reduces(
     assert (done.returncode, done.stdout) == (1, "crash: ValueError: no kernel\n"), done.stderr
 
 
+def test_failed_backend_says_why_there_is_no_script(
+    toys: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("STATOR_REPRO_FOLDER", str(tmp_path / "file"))
+    failed = failure(toys("crash"))
+    assert "script: no script was written: " in str(failed)
+    assert "minify" not in str(failed)
+
+
 def test_failure_of_a_dynamic_graph_is_reduced_with_its_symbols(
     toys: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,10 +31,12 @@ class BackendFailed(StatorError):
     repro: str = ""  # the path of a script that shows the failure, or why there is none
 
     def __str__(self) -> str:
-        script = f"  script: {self.repro}; `python -m stator minify` reduces it\n"
+        made = self.repro.endswith(".py")
+        hint = "; `python -m stator minify` reduces it" if made else ""
+        script = f"  script: {self.repro}{hint}\n" if self.repro else ""
         return (
             f"backend {self.name!r} failed while {self.stage}: {self.reason}\n"
-            f"{script if self.repro else ''}"
+            f"{script}"
             "  try: backend='eager', which shows if the graph itself is sound; or"
             " options={'fallback': True}"
         )

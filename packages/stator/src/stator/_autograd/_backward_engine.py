@@ -127,6 +127,8 @@ def plain_backwards() -> Iterator[None]:
 
 def _share_a_node(roots: Any) -> bool:
     """Return True for results of one operator, or one of them twice."""
+    if len(roots) < 2:  # as nearly always
+        return False
     edges = [get_gradient_edge(root) if isinstance(root, torch.Tensor) else root for root in roots]
     return len({edge[0] for edge in edges}) < len(edges)
 
