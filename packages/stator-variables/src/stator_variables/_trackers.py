@@ -248,13 +248,12 @@ class FunctionTracker(
         return filled(e, self, name)
 
 
-WRITTEN_FIELDS = (
-    frozenset(
-        {"__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__type_params__"}
-    )
-    & vars(FunctionType).keys()
-)
-"""Attributes of a new function that may be set while tracing (`functools.wraps` does)."""
+WRITTEN_FIELDS: dict[str, Any] = {
+    **{"__name__": str, "__qualname__": str, "__doc__": object, "__module__": object},
+    **{"__annotations__": dict | types.NoneType, "__type_params__": tuple},
+}
+"""Attributes of a new function that may be set while tracing (`functools.wraps` does), and what
+they take."""
 
 
 class ObjectTracker(VariableTracker, references=("members",)):

@@ -61,7 +61,10 @@ class InferenceTracker(VariableTracker):
     def rebuild(self, e: Emitter) -> str:
         around = [*e.t.inference.entered, *e.t.inference.left]
         if all(self is not entered for entered in around):
-            return e.bind(self, f"{e.capture(self.cls, 'InferenceMode')}({self.mode})")
+            # it was left: an object that is entered as it is made cannot be made otherwise
+            name = e.bind(self, f"{e.capture(ENTER, 'enter_inference_mode')}({self.mode})")
+            e.lines.append(f"{e.capture(EXIT, 'exit_inference_mode')}({name})")
+            return name
         while around[-1] is not self:
             around.pop()
         for outer in around[:-1]:
