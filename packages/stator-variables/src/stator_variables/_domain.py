@@ -278,8 +278,9 @@ class SymbolicDomain:
 
     @operation
     def import_from(self, module: VariableTracker, name: str) -> OperationSteps:
-        read = self.t.get_attribute
-        found = yield from attempt(self.t, AttributeError, MISSING, read, module, name)
+        found = yield from attempt(
+            self.t, AttributeError, MISSING, self.t.get_attribute, module, name
+        )
         if found is not MISSING:
             return found
         owner = getattr(real_of(module), "__name__", "?")
@@ -357,8 +358,6 @@ class SymbolicDomain:
     def _keywords(self, kwargs: VariableTracker | None) -> dict[str, Any]:
         if kwargs is None:
             return {}
-        if kwargs.base is not dict:
-            raise self.t.unsupported("keyword-mapping", "** with a mapping that is no dict")
         found = {}
         for key, value in self.t.items(kwargs):
             if not isinstance(name := key.constant(), str):

@@ -137,9 +137,7 @@ class TextTracker(ConstantTracker, references=("parts",)):
         )
 
     def describe(self) -> str:
-        return "".join(
-            p if isinstance(p, str) else f"{{{p[0].example}:{p[1]}}}" for p in self.parts
-        )
+        return repr(self.parts)
 
     def constant(self) -> str:
         return self.value

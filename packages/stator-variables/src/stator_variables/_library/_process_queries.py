@@ -62,8 +62,9 @@ def query(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     try:
         result = of(*values)
     except ValueError as error:  # without a process group
-        detail = f"{of.__name__}(), which raises {error!r}"
-        raise t.unsupported("unanswered-question", detail) from None
+        raise t.unsupported(
+            "unanswered-question", f"{of.__name__}(), which raises {error!r}"
+        ) from None
     if isinstance(result, torch.distributed.ProcessGroup):
         t.guard(source, Is(result))
     return t.wrap(result, source)

@@ -102,12 +102,11 @@ def _inputs(t: Space) -> list[Any]:
     ]
 
 
-def _tensor_of(t: Space, storage: VariableTracker) -> TensorTracker:
+def _tensor_of(t: Space, storage: VariableTracker) -> Any:
     """Return the tensor whose storage was read here."""
     if not is_a(storage, StorageTracker):
         raise t.unsupported("tensor-attribute", PASSED_IN)
-    tensor: TensorTracker = storage.tensor
-    return tensor
+    return storage.tensor
 
 
 def _storage(vt: Any) -> int:

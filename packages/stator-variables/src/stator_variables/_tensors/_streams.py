@@ -250,10 +250,6 @@ class LateNumber(NumberTracker):
     def traced(self) -> GraphValue:
         raise Unsupported("random-stream", _LATE)
 
-    @traced.setter
-    def traced(self, traced: GraphValue) -> None:
-        raise AssertionError("it is not in the graph")
-
 
 class LateTensor(TensorTracker):
     """A tensor that a step gives after the graph, such as the state of a generator."""
