@@ -247,7 +247,7 @@ class LateNumber(NumberTracker):
         self.steps = 0
 
     @property
-    def traced(self) -> GraphValue:
+    def traced(self) -> GraphValue:  # type: ignore[override]
         raise Unsupported("random-stream", _LATE)
 
 

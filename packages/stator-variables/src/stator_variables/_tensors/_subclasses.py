@@ -34,6 +34,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _tensor_attributes, _torch_calls
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
+    NONE,
     NOT_IMPLEMENTED,
     BuiltinTracker,
     ClassTracker,
@@ -343,8 +344,8 @@ def default(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """`torch.Tensor.__torch_function__`: the function on plain tensors; those that it gives become
     of the class."""
     given = {**dict(zip(("cls", "func", "types", "args", "kwargs"), args, strict=False)), **kwargs}
-    of, dispatched = given.get("cls"), given.get("types")
-    classes = dispatched.items if is_a(dispatched, SequenceTracker) else [None]
+    of, dispatched = given.get("cls", NONE), given.get("types")
+    classes = dispatched.items if is_a(dispatched, SequenceTracker) else [NONE]
     if "func" not in given or not all(is_a(each, ClassTracker) for each in (of, *classes)):
         raise t.unsupported("bad-arguments", "a call of __torch_function__ that it does not accept")
     cls = of.value
