@@ -211,3 +211,41 @@ def test_tangents_of_inputs(name):
             assert type(one) is type(other)
             assert one.equal(other)
             assert tangent.equal(expected)
+
+
+def test_a_jagged_tensor_in_inference_mode():
+    compiled = stator.compile(lambda x: x.sum(), backend="eager")
+    with torch.inference_mode():
+        rows = [torch.ones(2, 3), torch.ones(1, 3)]
+        given = torch.nested.nested_tensor(rows, layout=torch.jagged)
+        for _ in range(2):
+            assert compiled(given).equal(torch.tensor(9.0))
+    assert compiled.report.breaks
+
+
+def test_parts_of_jagged_tensors():
+    def program(x, y):
+        given = torch.nested.as_nested_tensor([x, y], layout=torch.jagged)
+        turned = given.transpose(1, 2)
+        return given._ragged_idx, turned._ragged_idx, (given * 2)._offsets, given._lengths
+
+    compiled = stator.compile(program, backend="eager")
+    for _ in range(2):
+        given = torch.ones(2, 3), torch.ones(1, 3)
+        assert repr(compiled(*given)) == repr(program(*given))
+
+
+def test_backward_hooks_of_a_module_that_is_given_a_subclass():
+    noted = []
+
+    def note(module, taken, given):
+        noted.append([grad.tolist() for grad in given])
+
+    module = Layer()
+    module.register_full_backward_hook(note)
+    compiled = stator.compile(module, backend="eager")
+    for _ in range(2):
+        for called in (module, compiled):
+            given = torch.arange(4.0).as_subclass(type("Sub", (Tensor,), {})).requires_grad_()
+            called(given).sum().backward()
+    assert noted == noted[:1] * 4
