@@ -467,3 +467,59 @@ def test_so_may_that_of_an_input_that_was_computed(fn: Callable[..., Any], flag:
     assert_same(
         run, stator.compile(run, backend="eager"), lambda: (torch.ones(3, requires_grad=True), flag)
     )
+
+
+def a_kept_mode(x: Tensor) -> Any:
+    mode = torch.inference_mode()
+    with mode:
+        y = x + 1
+    with mode:
+        z = y * 2
+    return z, mode, torch.is_inference_mode_enabled()
+
+
+def a_kept_mode_over_a_break(x: Tensor) -> Any:
+    mode = torch.inference_mode(False)
+    with mode:
+        y = x + 1
+    stator.graph_break()
+    return y * 2, mode, torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("fn", [a_kept_mode, a_kept_mode_over_a_break])
+def test_a_mode_that_was_left_and_is_kept_stays_left(fn: Callable[..., Any]) -> None:
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(3),))
+
+
+def flags_by_position(x: Tensor) -> Any:
+    return torch.Tensor.requires_grad_(x * 2, 1, 2)  # type: ignore[call-arg,arg-type]
+
+
+def flags_by_another_name(x: Tensor) -> Any:
+    return (x * 2).requires_grad_(mode=True)
+
+
+def history_of_a_split(x: Tensor) -> Any:
+    y = x * 2
+    first, _ = torch.split(y, 2)
+    y.mul_(2)
+    return first.grad_fn
+
+
+def attributes_of_a_part_written_without_gradients(x: Tensor) -> Any:
+    first, _ = torch.split(x * 2, 2)
+    with torch.no_grad():
+        first.add_(1)
+    return first.grad_fn is None, first.is_leaf
+
+
+REFUSED = (
+    *(flags_by_position, flags_by_another_name),
+    *(history_of_a_split, attributes_of_a_part_written_without_gradients),
+)
+
+
+@pytest.mark.parametrize("fn", REFUSED)
+def test_what_autograd_refuses_is_raised_as_plainly(fn: Callable[..., Any]) -> None:
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.arange(4.0, requires_grad=True),), gradients=False)

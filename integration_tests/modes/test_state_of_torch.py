@@ -20,6 +20,8 @@ import torch.backends
 from stator_variables import STATE_SETTERS, Setter
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from integration_tests.support.oracle import assert_same
+
 _C: Any = torch._C
 JIT: Any = torch.jit
 X = torch.linspace(-1, 1, 3)
@@ -342,3 +344,67 @@ def test_a_context_as_a_decorator_is_captured(program: Any, is_called: bool) -> 
         assert given.dtype == expected.dtype
         assert given.requires_grad == expected.requires_grad
     assert compiled.report.graph_count == 1
+
+
+def by_a_computed_value(x: torch.Tensor) -> Any:
+    _C._set_grad_enabled(x.sum() > 1)
+    y = x + 1
+    _C._set_grad_enabled(True)
+    return y
+
+
+def without_a_query(x: torch.Tensor) -> Any:
+    return torch.set_flush_denormal(False), x + 1
+
+
+def an_absent_kind_of_device(x: torch.Tensor) -> Any:
+    torch.set_autocast_enabled("nodevice", True)
+    return x + 1
+
+
+def an_absent_mode(x: torch.Tensor) -> Any:
+    return x + 1, _C._pop_torch_function_stack()
+
+
+def an_absent_place(x: torch.Tensor) -> Any:
+    return x + 1, _C._get_function_stack_at(3)
+
+
+def of_no_group(x: torch.Tensor) -> Any:
+    return x + 1, torch.distributed.get_rank()
+
+
+def of_no_size(x: torch.Tensor) -> Any:
+    try:
+        return x + 1, torch.distributed.get_world_size(None)
+    except ValueError as error:
+        return x + 1, str(error)
+
+
+REFUSED = (
+    *(by_a_computed_value, without_a_query, an_absent_kind_of_device),
+    *(an_absent_mode, an_absent_place, of_no_group, of_no_size),
+    lambda x: (x + 1, torch.is_autocast_enabled(device_type="cpu")),
+    lambda x: (x + 1, torch.distributed.get_rank(group=None)),
+)
+
+
+@pytest.mark.parametrize("program", REFUSED)
+def test_state_that_a_graph_does_not_set_or_read(program: Callable[..., Any]) -> None:
+    compiled = stator.compile(program, backend="eager")
+    assert_same(program, compiled, lambda: (X.clone(),))
+    assert compiled.report.breaks
+
+
+def test_a_refusal_in_inference_mode_leaves_the_mode() -> None:
+    def program(x: torch.Tensor) -> Any:
+        with torch.inference_mode():
+            y = x + 1
+            stator.graph_break()
+        return y
+
+    compiled = stator.compile(program, backend="eager", fullgraph=True)
+    with pytest.raises(stator.errors.Unsupported):
+        compiled(X)
+    assert not torch.is_inference_mode_enabled()
+    assert torch.is_grad_enabled()

@@ -43,7 +43,13 @@ def picked(x, i):  # type: ignore[no-untyped-def]
     return x[i]
 
 
-SCRIPTED = {fn.__name__: script(fn) for fn in (plus_one, by_number, several, to_list, picked)}
+def maybe(x: Tensor, y: Tensor | None = None) -> Tensor:
+    return x if y is None else x + y
+
+
+SCRIPTED = {
+    fn.__name__: script(fn) for fn in (plus_one, by_number, several, to_list, picked, maybe)
+}
 
 PROGRAMS: dict[str, tuple[Callable[[Tensor], Any], int]] = {
     "tensor": (lambda x: SCRIPTED["plus_one"](x) * 2, 0),
@@ -51,6 +57,8 @@ PROGRAMS: dict[str, tuple[Callable[[Tensor], Any], int]] = {
     "default": (lambda x: SCRIPTED["by_number"](x) + 0, 0),
     "number of its type": (lambda x: SCRIPTED["by_number"](x, scale=3.0), 0),
     "number of another type": (lambda x: SCRIPTED["by_number"](x, 3), 1),
+    "an optional tensor": (lambda x: SCRIPTED["maybe"](x, x) + SCRIPTED["maybe"](x, None), 0),
+    "no optional tensor": (lambda x: SCRIPTED["maybe"](x) + 1, 0),
     "tuple": (lambda x: SCRIPTED["several"](x)[::-1], 0),
     "list": (lambda x: (kept := [x], SCRIPTED["to_list"](x, kept), len(kept))[1:], 1),
     "scripted or not": (lambda x: (SCRIPTED["by_number"](x), is_scripting()), 0),

@@ -4,7 +4,7 @@ NumPy has, and everything else is NumPy's own."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -442,3 +442,47 @@ def test_arrays_of_sizes_that_are_none(text: str) -> None:
     assert_same(
         fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), next(sizes)), calls=5
     )
+
+
+def ramps() -> Iterator[tuple[Array, Array]]:
+    """Arrays of a changing size, real and complex."""
+    while True:
+        for size in (2, 3, 4, 5):
+            yield np.arange(float(size)), np.arange(size) + 1j
+
+
+SIZED = """np.bitwise_and(a, len(a))|np.bitwise_and(a > 1, len(a))|np.add(b, len(b))|np.diff(a, n=len(a) - 1)
+np.zeros(len(a), dtype='S3')|np.arange(len(a), dtype=np.float32)|np.ones(len(a), dtype='complex64')|np.float32(len(a)) + a"""
+
+
+@pytest.mark.parametrize("text", [text for line in SIZED.split("\n") for text in line.split("|")])
+def test_sizes_beside_arrays(text: str) -> None:
+    fn = eval(f"lambda a, b: {text}", {"np": np})
+    made = ramps()
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: next(made), calls=4)
+
+
+NATIVE = """a + np.dtype([('a', int)]).itemsize|(a, np.dtype('f4', align=True))|np.frompyfunc(str, 1, 1)(a)
+a + float(np.log(-1.0))|np.add('a', 1)|len(a.sum().reshape(()))|np.broadcast_arrays(a, a[0])|a[:1][::-1]
+(b.T, b.real, b.imag, np.real(b), np.conj(b))|x.numpy(force=True)|x.conj().numpy()|x.to_sparse().numpy()
+x.clone().requires_grad_().numpy()|torch.nn.Parameter(x).numpy()|np.asarray(torch.nn.Parameter(x))
+x.bfloat16().numpy()|torch.nn.Parameter(x).detach().numpy()"""
+
+
+@pytest.mark.parametrize("text", [text for line in NATIVE.split("\n") for text in line.split("|")])
+@pytest.mark.filterwarnings("ignore:future versions will not create a writeable array")
+def test_what_torchs_layer_does_not_compute_is_numpys(text: str) -> None:
+    fn = eval(f"lambda a, b, x: {text}", {"np": np, "torch": torch})
+    x = torch.arange(4.0) + 1j if "conj()" in text else torch.arange(4.0)
+    given = (np.arange(6.0).reshape(2, 3), np.arange(3) + 1j, x)
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: copy.deepcopy(given))
+
+
+DRAWN = """g.integers(0, 5, size=3, dtype=np.uint64)|g.choice(['a', 'b'], size=3)|g.random(3, dtype='f4')"""
+
+
+@pytest.mark.parametrize("text", DRAWN.split("|"))
+def test_arrays_that_no_tensor_can_be_are_drawn_natively(text: str) -> None:
+    fn = eval(f"lambda x, g: (x + 1, {text})", {"np": np})
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.ones(2), np.random.default_rng(1)))

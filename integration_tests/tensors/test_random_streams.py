@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from integration_tests.support.counting import Counting
+from integration_tests.support.oracle import assert_same
 from integration_tests.tensors.random_stream_programs import BROKEN, CAPTURED, Streams, series
 
 INPUTS = [torch.linspace(-1, 1, 3) + i for i in range(4)]
@@ -235,3 +236,69 @@ def test_a_generator_inside_of_vmap_raises_as_in_eager() -> None:
 
     compiled = stator.compile(fn, backend="eager")
     assert series(compiled, INPUTS[:2]) == series(fn, INPUTS[:2])
+
+
+def a_seed(x: Tensor, streams: Any) -> Any:
+    torch.manual_seed(3)
+    drawn = torch.rand(3)
+    return drawn, torch.initial_seed() % 5 + x
+
+
+def a_state_in_the_graph(x: Tensor, streams: Any) -> Any:
+    return torch.rand(3), torch.get_rng_state() + 0
+
+
+def a_state_for_another(x: Tensor, streams: Any) -> Any:
+    drawn, generator = torch.rand(3), streams["torch"]
+    generator.set_state(torch.get_rng_state())
+    return drawn, torch.rand(3, generator=generator)
+
+
+def a_generator_in_inference_mode(x: Tensor, streams: Any) -> Any:
+    with torch.inference_mode():
+        return torch.rand(3, generator=streams["torch"])
+
+
+def a_generator_and_out(x: Tensor, streams: Any) -> Any:
+    return torch.rand(3, generator=streams["torch"], out=torch.empty(3))
+
+
+def devices(x: Tensor, streams: Any) -> Any:
+    return x + 1, torch.Generator().device, streams["torch"].device
+
+
+class Constant(random.Random):
+    def getrandbits(self, k: int) -> int:
+        return 1
+
+
+def a_stream_of_its_own(x: Tensor, streams: Any) -> Any:
+    stream, order = streams["python"], [1, 2, 3]
+    stream.seed(3)
+    stream.shuffle(order)
+    return x + stream.gauss(0, 1), order, stream.randint(1, 5)
+
+
+def numbers_of_numpy(x: Tensor, streams: Any) -> Any:
+    stream, older = streams["numpy"], streams["older"]
+    return x + stream.integers(5), x * older.randint(4, dtype="i4")
+
+
+def given_streams() -> tuple[Tensor, dict[str, Any]]:
+    return torch.arange(3.0), {
+        "python": Constant(1),
+        "numpy": np.random.default_rng(1),
+        "older": np.random.RandomState(1),
+        "torch": torch.Generator().manual_seed(1),
+    }
+
+
+NATIVE = (
+    *(a_seed, a_state_in_the_graph, a_state_for_another, a_generator_in_inference_mode),
+    *(a_generator_and_out, devices, a_stream_of_its_own, numbers_of_numpy),
+)
+
+
+@pytest.mark.parametrize("fn", NATIVE, ids=lambda fn: fn.__name__)
+def test_streams_beside_the_graph(fn: Any) -> None:
+    assert_same(fn, stator.compile(fn, backend="eager"), given_streams)

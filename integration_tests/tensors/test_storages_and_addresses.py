@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
+from integration_tests.support.oracle import assert_same
+
 PROGRAMS: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "size": lambda x, y: x * x.untyped_storage().size(),
     "bytes": lambda x, y: (x + 1, x.untyped_storage().nbytes(), len(y.untyped_storage())),
@@ -91,3 +93,49 @@ def test_the_address_of_a_computed_tensor_is_read_natively() -> None:
     for _ in range(3):
         assert compiled(torch.ones(3))
     assert len(compiled.report.breaks) >= 1
+
+
+def replaced(x: Tensor, storage: Any) -> Any:
+    x.data = torch.ones(4)
+    return x.untyped_storage().nbytes(), storage.nbytes()
+
+
+BREAKING: dict[str, Callable[[Tensor, Any], Any]] = {
+    "size of one passed in": lambda x, s: (x + 1, s.nbytes(), len(s)),
+    "device of one passed in": lambda x, s: (x + 1, s.device),
+    "address of one passed in": lambda x, s: (x + 1, s.data_ptr() == x.data_ptr()),
+    "identity of one passed in": lambda x, s: (x + 1, x.untyped_storage()._cdata == s._cdata),
+    "the object of one passed in": lambda x, s: (x + 1, x.untyped_storage() is s),
+    "one passed in as a key": lambda x, s: (x + 1, {x.untyped_storage(): 1}.get(s)),
+    "replaced data": replaced,
+    "no strides": lambda x, s: x.to_sparse().untyped_storage(),
+    "address of a computed storage": lambda x, s: (x + 1).untyped_storage().data_ptr() == 0,
+}
+
+
+@pytest.mark.parametrize("name", BREAKING)
+def test_a_storage_that_is_no_part_of_the_graph(name: str) -> None:
+    program = BREAKING[name]
+    compiled = stator.compile(program, backend="eager")
+
+    def arguments() -> tuple[Tensor, Any]:
+        x = torch.arange(4.0)
+        return x, x.untyped_storage()
+
+    assert_same(program, compiled, arguments)
+    assert compiled.report.breaks
+
+
+def test_storages_of_tensors_of_changing_size_and_offset() -> None:
+    base = torch.arange(20.0)
+
+    def program(x: Tensor, y: Tensor, empty: Tensor) -> Any:
+        sizes = (x + 1).untyped_storage().nbytes(), x.untyped_storage().nbytes()
+        parts = x[x.shape[0] // 2 :].data_ptr() - x.data_ptr(), y.data_ptr() - base.data_ptr()
+        same = x.untyped_storage().data_ptr() == x.data_ptr()
+        return sizes, parts, same, empty.untyped_storage().data_ptr(), empty.data_ptr()
+
+    compiled = stator.compile(program, backend="eager")
+    for size in (2, 3, 4, 5):
+        given = torch.arange(float(size)), base[size:], torch.empty(0)
+        assert compiled(*given) == program(*given)

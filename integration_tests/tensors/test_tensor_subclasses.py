@@ -697,3 +697,36 @@ def test_a_module_with_a_parameter_of_a_subclass_is_one_graph() -> None:
         compiled(torch.ones(6)).sum().backward()
         other(torch.ones(6)).sum().backward()
         torch.testing.assert_close(module.weight.grad, other.weight.grad)
+
+
+def disabled(s):
+    enabled = torch._C._is_torch_function_enabled
+    with torch._C.DisableTorchFunction():
+        inside = enabled()
+    with torch._C.DisableTorchFunctionSubclass():
+        return inside, enabled()
+
+
+NATIVE: dict[str, Callable[..., Any]] = {
+    "grad_fn": lambda s: s.grad_fn,
+    "hooks": lambda s: (s._backward_hooks, s._post_accumulate_grad_hooks),
+    "name": lambda s: (s.name, s.volatile),
+    "no tensor": lambda s: Tensor.shape.__get__(3),
+    "the class of all": lambda s: Tensor.shape.__get__(None, Tensor),
+    "a missing operand": Tensor.add,
+    "another operand": lambda s: torch.add(s, "a"),
+    "no class": lambda s: s.as_subclass(3),
+    "by name": lambda s: s.as_subclass(cls=Tensor),
+    "types that are none": lambda s: Tensor.__torch_function__(torch.add, (3,), (s, 1)),
+    "other types": lambda s: Child.__torch_function__(torch.add, (int,), (s, 1)),
+    "no function": lambda s: Child.__torch_function__(types=()),
+    "enabled": lambda s: torch._C._is_torch_function_enabled(),
+    "disabled": disabled,
+}
+
+
+@pytest.mark.parametrize("title", NATIVE)
+def test_calls_that_torch_refuses_or_c_answers(title: str) -> None:
+    fn = NATIVE[title]
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.ones(3).as_subclass(Child),), gradients=False)

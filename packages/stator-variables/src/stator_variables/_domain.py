@@ -51,7 +51,13 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._exception import ExceptionTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
-from stator_variables._objects._program_error import complain, error, function_text, throw
+from stator_variables._objects._program_error import (
+    attempt,
+    complain,
+    error,
+    function_text,
+    throw,
+)
 from stator_variables._objects._super import SuperTracker
 from stator_variables._objects._text import text_of
 from stator_variables._objects._tuple import TupleTracker
@@ -250,12 +256,14 @@ class SymbolicDomain:
             raise late_import(
                 self.t, name, wanted, f"the import of {name}, which is not loaded yet"
             )
+        if not isinstance(module, types.ModuleType):
+            raise self.t.unsupported("import", f"the import of {name}, which is no module")
         if "__path__" in vars(module) and any(part not in vars(module) for part in wanted):
             detail = f"the import of a part of {name}, which may not be loaded yet"
             raise late_import(self.t, name, wanted, detail)
         if k.is_none(fromlist) and not level.value:
-            module = sys.modules[name.partition(".")[0]]
-        return loaded_module(self.t, module)
+            name = name.partition(".")[0]
+        return loaded_module(self.t, name)
 
     def _refuse_other_imports(self, frame: Frame) -> None:
         """Reject an import that does not reach the original `builtins.__import__` and an unchanged
@@ -268,16 +276,17 @@ class SymbolicDomain:
                 "import", "an import after sys.modules was changed, or done by somebody else"
             )
 
-    def import_from(self, module: k.BuiltinTracker, name: str) -> Result:
-        try:
-            return self.t.get_attribute(module, name)
-        except Raised as raised:
-            if raised.value.cls is not AttributeError:
-                raise
-        full = f"{module.value.__name__}.{name}"
-        if full in sys.modules:
-            return loaded_module(self.t, sys.modules[full])
-        raise self.t.unsupported("import", f"the import of {name} from {module.value.__name__}")
+    @operation
+    def import_from(self, module: VariableTracker, name: str) -> OperationSteps:
+        found = yield from attempt(
+            self.t, AttributeError, MISSING, self.t.get_attribute, module, name
+        )
+        if found is not MISSING:
+            return found
+        owner = getattr(real_of(module), "__name__", "?")
+        if (full := f"{owner}.{name}") in sys.modules:
+            return loaded_module(self.t, full)
+        raise self.t.unsupported("import", f"the import of {name} from {owner}")
 
     import_star = refused("import", "import * inside a function")
 
@@ -349,8 +358,6 @@ class SymbolicDomain:
     def _keywords(self, kwargs: VariableTracker | None) -> dict[str, Any]:
         if kwargs is None:
             return {}
-        if kwargs.base is not dict:
-            raise self.t.unsupported("keyword-mapping", "** with a mapping that is no dict")
         found = {}
         for key, value in self.t.items(kwargs):
             if not isinstance(name := key.constant(), str):

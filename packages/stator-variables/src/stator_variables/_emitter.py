@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import Factory, define
-from stator_bytecode import NULL, GeneratorState
+from stator_bytecode import GeneratorState
 from stator_bytecode.errors import Unsupported
 from stator_guards import CallSource, CapturedSource, LiteralSource, ParameterSource, Source
 
@@ -119,8 +119,6 @@ class Emitter:
 
     def expr(self, vt: Any) -> str:
         """An expression for a value, made at most once however often it is used."""
-        if vt is NULL:
-            raise AssertionError("NULL has no expression")
         if is_pending(vt):
             self.t.heap.escaped.add(id(vt))
         if is_pending(vt) or vt.source is not None:

@@ -137,9 +137,7 @@ class TextTracker(ConstantTracker, references=("parts",)):
         )
 
     def describe(self) -> str:
-        return "".join(
-            p if isinstance(p, str) else f"{{{p[0].example}:{p[1]}}}" for p in self.parts
-        )
+        return repr(self.parts)
 
     def constant(self) -> str:
         return self.value
@@ -248,13 +246,12 @@ class FunctionTracker(
         return filled(e, self, name)
 
 
-WRITTEN_FIELDS = (
-    frozenset(
-        {"__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__type_params__"}
-    )
-    & vars(FunctionType).keys()
-)
-"""Attributes of a new function that may be set while tracing (`functools.wraps` does)."""
+WRITTEN_FIELDS: dict[str, Any] = {
+    **{"__name__": str, "__qualname__": str, "__doc__": object, "__module__": object},
+    **{"__annotations__": dict, "__type_params__": tuple},
+}
+"""Attributes of a new function that may be set while tracing (`functools.wraps` does), and what
+they take."""
 
 
 class ObjectTracker(VariableTracker, references=("members",)):

@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-import types
 from collections.abc import Sequence
 
 from stator_bytecode import Result
@@ -25,9 +24,9 @@ def late_import(t: Space, name: str, parts: Sequence[str], detail: str) -> Unsup
     return t.unsupported("import", detail, once=True)
 
 
-def loaded_module(t: Space, module: types.ModuleType) -> VariableTracker:
+def loaded_module(t: Space, name: str) -> VariableTracker:
     modules = CapturedSource("sys.modules", sys.modules)
-    return t.wrap(module, DictItemSource(modules, module.__name__))
+    return t.wrap(sys.modules[name], DictItemSource(modules, name))
 
 
 @handlers.handles(getattr(importlib, "_bootstrap")._find_and_load)
@@ -36,5 +35,5 @@ def find_and_load(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if (name := args[0].constant()) is MISSING:
         raise t.unsupported("import", "a module whose name is not known while tracing")
     if name in sys.modules:
-        return loaded_module(t, sys.modules[name])
+        return loaded_module(t, name)
     raise late_import(t, name, (), f"the import of {name}, which is not loaded yet")

@@ -60,18 +60,21 @@ class InferenceTracker(VariableTracker):
 
     def rebuild(self, e: Emitter) -> str:
         around = [*e.t.inference.entered, *e.t.inference.left]
-        if all(self is not entered for entered in around):
-            return e.bind(self, f"{e.capture(self.cls, 'InferenceMode')}({self.mode})")
-        while around[-1] is not self:
-            around.pop()
-        for outer in around[:-1]:
-            e.expr(outer)
-        before = [
-            setting.statement(self.modes.get(setting, start), e.capture)
-            for setting, start in _starts(e.t).items()
-        ]
-        e.lines += before
-        return e.bind(self, f"{e.capture(ENTER, 'enter_inference_mode')}({self.mode})")
+        is_entered = any(self is entered for entered in around)
+        if is_entered:
+            while around[-1] is not self:
+                around.pop()
+            for outer in around[:-1]:
+                e.expr(outer)
+            e.lines += [
+                setting.statement(self.modes.get(setting, start), e.capture)
+                for setting, start in _starts(e.t).items()
+            ]
+
+        name = e.bind(self, f"{e.capture(ENTER, 'enter_inference_mode')}({self.mode})")
+        if not is_entered:  # C makes none that was not entered
+            e.lines.append(f"{e.capture(EXIT, 'exit_inference_mode')}({name})")
+        return name
 
 
 def _kept(t: Space) -> dict[Setting, Any]:

@@ -59,7 +59,13 @@ def query(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     source = CallSource(
         of, *[_source(t, vt, value) for vt, value in zip(args, values, strict=True)]
     )
-    if isinstance(result := of(*values), torch.distributed.ProcessGroup):
+    try:
+        result = of(*values)
+    except ValueError as error:  # without a process group
+        raise t.unsupported(
+            "unanswered-question", f"{of.__name__}(), which raises {error!r}"
+        ) from None
+    if isinstance(result, torch.distributed.ProcessGroup):
         t.guard(source, Is(result))
     return t.wrap(result, source)
 
@@ -104,7 +110,7 @@ def _option(config: object, name: str) -> Setting:
 def set_option(t: Space, args: Args, kwargs: Kwargs) -> None:
     """Set a value of torch's configuration, which no operator reads while it runs."""
     owner, name, value = (vt.real if vt.constant() is MISSING else vt.constant() for vt in args)
-    if not isinstance(value, bool | int | float | str | None):
+    if not isinstance(value, int | float | str | None):
         raise t.unsupported("mode-value", f"setting {name} of {owner.__name__} to an object")
     option = _option(owner, name)
     if option not in t.modes:

@@ -51,6 +51,7 @@ def generic_set(t: Space, vt: Any, name: str, value: Any) -> Any:
         and vt.source is None
         and value is not MISSING
         and name in k.WRITTEN_FIELDS
+        and issubclass(value.cls, k.WRITTEN_FIELDS[name])
     ):
         return t.write(vt, fields={**vt.fields, name: value})
     raw, source = _lookup.type_lookup(t, vt.cls, name)

@@ -74,8 +74,7 @@ def _positional_names(t: Space, cls: ClassTracker, count: int) -> OperationSteps
         if count == 1 and issubclass(cls.value, _SELF_MATCHING):
             return None
         args = TupleTracker([])
-    is_tuple = args.cls is tuple and args.base is tuple
-    names = [item.constant() for item in args.items] if is_tuple else [None]
+    names = [item.constant() for item in args.items] if args.cls is tuple else [None]
     if not all(type(name) is str for name in names[:count]):
         raise t.unsupported(
             "bad-arguments", f"a __match_args__ of {cls.value.__name__} that is no tuple of names"

@@ -454,8 +454,6 @@ def contains(t: Space, container: Any, item: Any, invert: bool) -> Result:
 
 
 def _contained(t: Space, value: VariableTracker, invert: bool) -> Result:
-    if value.base is Tensor and not invert:
-        return value
     return after(truth(t, value), lambda held: ConstantTracker(held is not invert))
 
 

@@ -80,7 +80,7 @@ def _number_of_dtype(t: Space, number: VariableTracker, dtype: Any) -> ArrayTrac
 def _as_array(t: Space, vt: VariableTracker) -> VariableTracker:
     """A number of NumPy as one that the graph computes, where the graph can take it."""
     number = _number_of_numpy.number_of(t, vt)
-    if not is_a(number, NumberTracker) or vt.real.dtype not in DTYPES:
+    if number is vt or not is_a(number, NumberTracker) or vt.real.dtype not in DTYPES:
         return vt
     return _number_of_dtype(t, number, vt.real.dtype)
 

@@ -28,7 +28,7 @@ def array_of(t: Space, vt: TensorTracker) -> ArrayTracker:
     """`tensor.numpy()`: memory that autograd does not watch, so it counts no writes of the
     array's."""
     example = vt.example
-    plain = not (example.requires_grad or example.is_conj() or example.is_neg())
+    plain = not (vt.before.example.requires_grad or example.is_conj() or example.is_neg())
     if (
         not plain
         or example.dtype not in NAMES

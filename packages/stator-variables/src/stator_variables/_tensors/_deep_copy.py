@@ -33,7 +33,7 @@ _NATIVE: Any = Tensor.__deepcopy__
 @handlers.handles(_NATIVE)
 def deep_copy(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Return MISSING where the function itself is to run."""
-    if len(args) != 2 or kwargs or not _can_be_cloned(t, *args):
+    if len(args) != 2 or not _can_be_cloned(t, *args):
         return MISSING
     return app_level(t, app.deep_copied, args)
 
@@ -47,17 +47,15 @@ def _can_be_cloned(t: Space, tensor: VariableTracker, memo: VariableTracker) -> 
     example = tensor.example
     if example.requires_grad or example.layout is not torch.strided or example.is_inference():
         return False
-    if not (tensor.data is tensor.grad is MISSING) or _has_attributes(tensor):
+    if not (tensor.data is tensor.grad is MISSING):
+        return False
+    if tensor.namespace is not None and tensor.namespace.entries:
         return False
     if not _covers_storage(t, tensor):
         return False
 
     copied = t.lookup(memo, "torch")
     return copied is MISSING or not _may_be_in(copied, tensor)
-
-
-def _has_attributes(tensor: VariableTracker) -> bool:
-    return tensor.namespace is not None and bool(tensor.namespace.entries)
 
 
 def _covers_storage(t: Space, tensor: TensorTracker) -> bool:

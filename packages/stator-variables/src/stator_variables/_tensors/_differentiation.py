@@ -29,10 +29,7 @@ def _register(
 
     @handlers.handles(function)
     def note(t: Space, args: Args, kwargs: Kwargs) -> Result:
-        try:
-            given = signature.bind(*args, **kwargs).arguments
-        except TypeError:  # the program's mistake, raised by the call
-            return MISSING
+        given = signature.bind(*args, **kwargs).arguments
         captured: Result = MISSING
         try:
             captured = capture(t, given)
@@ -78,7 +75,7 @@ def require_gradients(t: Space, args: Args, kwargs: Kwargs) -> Result:
         tensor, flag = map(
             _WITH_FLAG.bind(*args, **kwargs).arguments.get, ("self", "requires_grad")
         )
-    except TypeError:  # see above
+    except TypeError:  # the program's mistake, raised by the call
         return MISSING
     requires = ConstantTracker(True) if flag is None else flag
     if _tensor_attributes.has_flag(t, tensor, requires):

@@ -166,9 +166,7 @@ class PassingTracker(VariableTracker, references=("operands",)):
 # -- tensors ---------------------------------------------------------------------------------------
 @handlers.handles(_REGISTER)
 def register_hook(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    if not args or not is_a(args[0], TensorTracker):
-        return MISSING
-    return _registered(t, _REGISTER, args, kwargs)
+    return _registered(t, _REGISTER, args, kwargs) if args else MISSING
 
 
 @handlers.handles(_ACCUMULATED)
@@ -180,11 +178,10 @@ def register_post_accumulate_grad_hook(t: Space, args: Args, kwargs: Kwargs) -> 
 
 
 def _registered(t: Space, function: object, args: Args, kwargs: Kwargs) -> Any:
-    tensor, *rest = args
-    hooks = [*rest, *kwargs.values()]
-    if len(hooks) != 1 or not kwargs.keys() <= {"hook"} or not _may_wait(t, tensor):
-        return _natively(t, tensor)
-    return _recorded(t, function, [tensor, *hooks], _new_handle(), tensor)
+    given = [*args, *kwargs.values()]
+    if not _may_wait(t, args[0]):
+        return _natively(t, args[0])
+    return _recorded(t, function, given, _new_handle(), args[0])
 
 
 def _natively(t: Space, tensor: Any) -> Any:

@@ -41,6 +41,9 @@ def identity_of_storage(tensor: Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
+PASSED_IN = "a storage that was passed in"
+
+
 @handlers.handles(_TENSOR.untyped_storage)
 def untyped_storage(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """One tracker for all views of a storage: torch gives the same object."""
@@ -49,6 +52,8 @@ def untyped_storage(t: Space, args: Args, kwargs: Kwargs) -> Result:
     known = _input_over(t, tensor)
     if key not in t.shared:
         if known is not None:
+            if id(known.real.untyped_storage()) in t.heap.trackers:
+                raise t.unsupported("tensor-attribute", PASSED_IN)
             _tell_apart(t, known)
         t.journal.put(t.shared, key, StorageTracker(tensor, known))
     found = t.shared[key]
@@ -97,13 +102,20 @@ def _inputs(t: Space) -> list[Any]:
     ]
 
 
+def _tensor_of(t: Space, storage: VariableTracker) -> Any:
+    """Return the tensor whose storage was read here."""
+    if not is_a(storage, StorageTracker):
+        raise t.unsupported("tensor-attribute", PASSED_IN)
+    return storage.tensor
+
+
 def _storage(vt: Any) -> int:
     return int(vt.example.untyped_storage()._cdata)
 
 
 @handlers.handles(_STORAGE.nbytes, _STORAGE.__len__)
 def nbytes(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
-    tensor = args[0].tensor
+    tensor = _tensor_of(t, args[0])
     if (known := _input_over(t, tensor)) is not None:
         return t.wrap(size_of_storage(known.real), CallSource(size_of_storage, known.source))
     size = tensor.example.untyped_storage().nbytes()
@@ -116,17 +128,17 @@ def nbytes(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
 
 @handlers.handles(_STORAGE.data_ptr)
 def address(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    return _number(t, args[0].tensor, address_of_storage)
+    return _number(t, _tensor_of(t, args[0]), address_of_storage)
 
 
 @handlers.handles(_STORAGE._cdata)
 def identity(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    return _number(t, args[0].tensor, identity_of_storage)
+    return _number(t, _tensor_of(t, args[0]), identity_of_storage)
 
 
 @handlers.handles(_STORAGE.device)
 def device(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    return ConstantTracker(args[0].tensor.example.device)
+    return ConstantTracker(_tensor_of(t, args[0]).example.device)
 
 
 def _number(t: Space, tensor: TensorTracker, read: Any) -> VariableTracker:

@@ -247,12 +247,8 @@ class LateNumber(NumberTracker):
         self.steps = 0
 
     @property
-    def traced(self) -> GraphValue:
+    def traced(self) -> GraphValue:  # type: ignore[override]
         raise Unsupported("random-stream", _LATE)
-
-    @traced.setter
-    def traced(self, traced: GraphValue) -> None:
-        raise AssertionError("it is not in the graph")
 
 
 class LateTensor(TensorTracker):

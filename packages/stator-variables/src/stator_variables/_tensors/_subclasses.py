@@ -34,6 +34,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _tensor_attributes, _torch_calls
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
+    NONE,
     NOT_IMPLEMENTED,
     BuiltinTracker,
     ClassTracker,
@@ -187,7 +188,7 @@ def get_field(t: Space, raw: Any, vt: VariableTracker, name: str) -> Result:
 def get(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """`torch.Tensor.shape.__get__(x)`"""
     raw = args[0].real
-    if kwargs or not (is_a(args[1], TensorTracker | SubclassTracker) and raw.__objclass__ is _BASE):
+    if not (is_a(args[1], TensorTracker | SubclassTracker) and raw.__objclass__ is _BASE):
         raise t.unsupported("bad-arguments", "a call of __get__ that it does not accept")
     return t.get_attribute(args[1], raw.__name__)
 
@@ -343,11 +344,12 @@ def default(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """`torch.Tensor.__torch_function__`: the function on plain tensors; those that it gives become
     of the class."""
     given = {**dict(zip(("cls", "func", "types", "args", "kwargs"), args, strict=False)), **kwargs}
-    of, dispatched = given.get("cls"), given.get("types")
-    if not (is_a(of, ClassTracker) and is_a(dispatched, SequenceTracker) and "func" in given):
+    of, dispatched = given.get("cls", NONE), given.get("types")
+    classes = dispatched.items if is_a(dispatched, SequenceTracker) else [NONE]
+    if "func" not in given or not all(is_a(each, ClassTracker) for each in (of, *classes)):
         raise t.unsupported("bad-arguments", "a call of __torch_function__ that it does not accept")
-    cls, dispatched = of.value, dispatched.items
-    if not all(is_subtype(cls, each.value) for each in dispatched):
+    cls = of.value
+    if not all(is_subtype(cls, each.value) for each in classes):
         return NOT_IMPLEMENTED
     return _converted(t, given["func"], cls, given.get("args"), given.get("kwargs"))
 

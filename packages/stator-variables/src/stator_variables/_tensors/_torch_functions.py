@@ -132,7 +132,7 @@ _KNOWN = (
 @handlers.handles(_FUNCTION)
 def module_getattr(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """MISSING: to be interpreted."""
-    if len(args) != 2 or kwargs or not _KNOWN or _FUNCTION.__code__ is not _CODE:
+    if len(args) != 2 or not _KNOWN or _FUNCTION.__code__ is not _CODE:
         return MISSING
     module, name = args[0], args[1].constant()
     if type(name) is not str or isinstance(
