@@ -30,7 +30,7 @@ from stator_variables._library import (
     _imports,
     _inference,
     _itertools,
-    _logging,
+    _logger_levels,
     _modes,
     _namespaces,
     _numpy,
