@@ -100,7 +100,7 @@ def warnings_are_caught_and_recorded(x, n, box):
     return [str(w.message) for w in caught], y
 
 
-@program(breaks="builtin exception-object")
+@program(breaks="builtin")
 def logging_in_order(x, n, box):
     HANDLER.lines.clear()
     LOGGER.warning("n is %s", n)
