@@ -210,6 +210,14 @@ def a_missing_part_of_a_module(x):
     return x, json
 
 
+def new_parameters(x):
+    def fn():
+        pass
+
+    fn.__type_params__ = (1,)  # a field since 3.12, an ordinary attribute before
+    return x + 1, dict(vars(fn)), fn.__type_params__
+
+
 PROGRAMS = {
     "getter of no name": lambda x: operator.attrgetter(3),
     "caller of no name": lambda x: operator.methodcaller(b"x"),
@@ -256,6 +264,7 @@ PROGRAMS = {
     "annotations of a function": new_field("__annotations__", 3),
     "no annotations": new_field("__annotations__", None),
     "document of a function": new_field("__doc__", 3),
+    "type parameters of a function": new_parameters,
     "dtype of many": lambda x: (x, np.dtype([("a", int)]).itemsize),
 }
 

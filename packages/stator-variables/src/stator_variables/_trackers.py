@@ -247,8 +247,12 @@ class FunctionTracker(
 
 
 WRITTEN_FIELDS: dict[str, Any] = {
-    **{"__name__": str, "__qualname__": str, "__doc__": object, "__module__": object},
-    **{"__annotations__": dict, "__type_params__": tuple},
+    "__name__": str,
+    "__qualname__": str,
+    "__doc__": object,
+    "__module__": object,
+    "__annotations__": dict,
+    **({"__type_params__": tuple} if hasattr(FunctionType, "__type_params__") else {}),
 }
 """Attributes of a new function that may be set while tracing (`functools.wraps` does), and what
 they take."""
