@@ -202,8 +202,11 @@ def _refuse_under_iteration(t: Space, d: DictTracker) -> None:
     then depends on how the dict is stored, so that it has to be C's own iterator, over the dict as
     it was before."""
     going = [it for it in d.iterators if not it.exhausted]
-    held = [*frame_values(t.machine.frames), *t.heap.changed.values()]
-    if going and reached(held, going, t.heap.changed):
+    if not going:  # as nearly always
+        return
+
+    changed = t.heap.changed
+    if reached([*frame_values(t.machine.frames), *changed.values()], going, changed):
         raise t.unsupported(
             "dict-changed-during-iteration", "a dict whose keys change while it is iterated"
         )
