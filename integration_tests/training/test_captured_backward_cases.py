@@ -245,14 +245,14 @@ CASES: dict[Callable[[Tensor, Tensor], object], Case] = {
     **dict.fromkeys((without_gradients, retained, updated), Case()),
     **dict.fromkeys((several_results, with_function, raises_behind), Case()),
     **dict.fromkeys((grad_of_leaves, grad_of_unreached, grad_of_zeros), Case()),
-    **dict.fromkeys((added_with_history, retained_for_later, other_history), Case((), ONE)),
-    differentiated_twice: Case((), ONE),  # `b.grad` keeps its history
+    **dict.fromkeys((added_with_history, retained_for_later, other_history), Case()),
+    differentiated_twice: Case(),  # `b.grad` keeps its history
     **dict.fromkeys((second_is_caught, second_raises), Case(*[("operator-error",)] * 2)),
     **dict.fromkeys((of_no_scalar, saved_is_written), Case(*[("operator-error",)] * 2)),
     grad_of_unused: Case(*[("operator-error",)] * 2),
     with_checkpoint: Case((), ONE),
     with_reentrant_checkpoint: Case(ONE, ONE),
-    **dict.fromkeys((with_hook, with_retained_gradient), Case(ONE, ("backward", "tensor-hook"))),
+    **dict.fromkeys((with_hook, with_retained_gradient), Case(ONE, ONE)),
     **dict.fromkeys((of_no_history, for_intermediate), Case(*[("not-inlined",)] * 2)),
     grad_in_batches: Case(*[("not-inlined",)] * 2),
     under_anomaly_detection: Case(*[("backward", "not-inlined")] * 2),

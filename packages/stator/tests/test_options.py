@@ -10,6 +10,7 @@ import pytest
 import stator
 import torch
 from stator._settings._options import ENVIRONMENT, OURS
+from stator.errors import InvalidOption, UncompiledWarning
 from torch.utils.checkpoint import checkpoint
 
 X = torch.arange(3.0)
@@ -109,6 +110,33 @@ def test_capture_data() -> None:
 
     assert report_of(fn).graph_count > 1
     assert report_of(fn, capture_data=True).graph_count == 1
+
+
+def test_uncompiled() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return (x.to_sparse() * 2).to_dense() + 1
+
+    def call(policy: str | None, fullgraph: bool = False) -> list[str]:
+        stator.reset()
+        options = {"uncompiled": policy} if policy else {}
+        compiled = stator.compile(fn, backend="aot_eager", fullgraph=fullgraph, options=options)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                assert compiled(torch.ones(2)).tolist() == [3.0, 3.0]
+        return [str(each.message) for each in caught if each.category is UncompiledWarning]
+
+    (text,) = call(None)
+    assert ".fn run uncompiled (3 of 4)" in text
+    assert "sparse tensors" in text
+    assert "test_options.py" in text
+    assert call("warn") == [text]
+    assert call("allow") == call("allow", fullgraph=True) == []
+    for policy, fullgraph in (("error", False), (None, True)):
+        with pytest.raises(stator.Unsupported, match="sparse tensors"):
+            call(policy, fullgraph)
+    with pytest.raises(InvalidOption):
+        call("no")
 
 
 def test_check(monkeypatch: pytest.MonkeyPatch) -> None:

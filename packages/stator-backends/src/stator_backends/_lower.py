@@ -5,7 +5,7 @@ expect around them.
     lowered.callable(*inputs)    # any number of times, from any thread, in any grad mode
     lowered.guards, lowered.shape_guards    # conditions of the compiled code besides the trace's
 
-Start at `lower`. `_eager_fallback` lists the graphs that run as they are, `_contracts` the
+Start at `lower`. `_pieces` divides graphs at operators that no compiler takes, `_contracts` lists
 properties of results that compilers do not keep.
 """
 
@@ -27,7 +27,7 @@ from torch._guards import (
     tracing,
 )
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import _disable_current_modes
 
 from . import _session
@@ -40,10 +40,14 @@ from ._contracts import prepare, restore_all
 from ._contracts._freed_history import cut_freed_history, with_freed_history
 from ._contracts._history import begin_with_gradients, with_gradients_on
 from ._contracts._saved_tensors import keep_saved_tensors
-from ._eager import eager
-from ._eager_fallback import reason_to_run_uncompiled, refused_by_autograd
+from ._eager import eager, graph_function
 from ._graph_facts import GraphSnapshot, all_nodes, example_of, placeholders, results_of
 from ._graph_spec import GraphSpec, mark_buffers
+from ._pieces._division import NATIVE, Division, calls_of, computes
+from ._pieces._jagged_result import give_values
+from ._pieces._lowering import DividedLowering, Uncompiled, where_of
+from ._pieces._reasons import WRITES_WITH_GRADIENTS, divide, reason_for_whole
+from ._refusal import node_refused, refused_by_autograd
 from ._repeats import gives_repeats
 from ._repro import report_failure
 from ._step import uses_steps
@@ -56,7 +60,9 @@ class Lowered:
 
     `guards` are over the flat inputs. `shape_guards` are the guards that the ShapeEnv gained;
     `produce_guards` after lowering includes them. `count` is the number of results. `refused` is
-    the reason why the graph runs uncompiled, if it does.
+    the reason why the graph runs uncompiled as a whole, if it does; `refused_at` is the node that
+    AOTAutograd had come to. `uncompiled` lists the operators that a compiler would have taken and
+    that run as they are, and `driver` is the module that calls the pieces of a divided graph.
     """
 
     callable: Compiled
@@ -65,6 +71,9 @@ class Lowered:
     shape_guards: tuple[Any, ...]
     count: int
     refused: str = ""
+    refused_at: Node | None = None
+    uncompiled: tuple[Uncompiled, ...] = ()
+    driver: GraphModule | None = None
 
 
 @define(eq=False)
@@ -97,6 +106,8 @@ class LoweringOptions(TypedDict, total=False):
     - `keeps_history`: gradients for values inside the graph will be computed, so it runs
       uncompiled.
     - `as_it_is`: another reason to run it uncompiled, which `Lowered.refused` repeats.
+    - `separable`: the program can be traced again with a break between a step of an optimizer and
+      what follows, so a graph with both is refused.
     - `add_fake_kernels`: adds the fake kernels of the trace to the mode of the compiler.
     - `hides_floats`: gives a compiler no hint of a symbolic float, so that it cannot specialize on
       it.
@@ -108,6 +119,7 @@ class LoweringOptions(TypedDict, total=False):
     ambient: _session.AmbientState | None
     keeps_history: bool
     as_it_is: str
+    separable: bool
     add_fake_kernels: Callable[[FakeTensorMode], None] | None
     hides_floats: bool
     writes_repro: bool
@@ -138,17 +150,81 @@ def lower(
 
     if uses_steps(backend):
         mark_buffers(gm)
-    refused, freed = "", list[int]()
-    if spec_of(backend).compiles:
-        freed = [] if options.get("keeps_history") else cut_freed_history(gm)
-        refused = options.get("as_it_is") or reason_to_run_uncompiled(gm, spec_of(backend))
-    used = eager if options.get("keeps_history") or refused else backend
+    spec = spec_of(backend)
+    if not spec.compiles:
+        return _uncompiled(_job(gm, example_inputs, backend, backend, fake_mode, options))
+
+    keeps_history = options.get("keeps_history")
+    freed = [] if keeps_history or _has_native_backward(gm) else cut_freed_history(gm)
+    refused = options.get("as_it_is") or reason_for_whole(gm, spec)
+    if keeps_history and not refused:
+        refused = KEEPS_HISTORY
+    used = eager if refused else backend
     job = _job(gm, example_inputs, backend, used, fake_mode, options)
-    if not job.spec.compiles:
-        lowered = evolve(_uncompiled(job), refused=refused)
-    else:
-        lowered = _compiled(job)
+    lowered = _run_as_it_is(job, refused) if refused else _lowered(job, options)
     return evolve(lowered, callable=with_freed_history(lowered.callable, freed))
+
+
+KEEPS_HISTORY = "second derivatives of what the graph computes, or a view that autograd refuses"
+
+
+def _has_native_backward(gm: GraphModule) -> bool:
+    """Return True if autograd itself frees the history of results."""
+    return any("frees_history" in node.meta and NATIVE in node.meta for node in gm.graph.nodes)
+
+
+def _run_as_it_is(job: _Job, refused: str) -> Lowered:
+    """Lower a graph of which nothing is compiled."""
+    nodes = [node for node in job.gm.graph.nodes if node.op.startswith("call_") and computes(node)]
+    uncompiled = [Uncompiled(node.name, refused, where_of(node)) for node in nodes]
+    return evolve(_uncompiled(job), refused=refused, uncompiled=tuple(uncompiled))
+
+
+def _lowered(job: _Job, options: LoweringOptions) -> Lowered:
+    """Compile a graph as a whole where that keeps its meaning, else in pieces."""
+    give_values(job.gm)
+    division = Division.by_front_end(job.gm)
+    divide(job.gm, job.spec, division)
+    if options.get("separable") and WRITES_WITH_GRADIENTS in division.native.values():
+        return _run_as_it_is(evolve(job, backend=eager), WRITES_WITH_GRADIENTS)
+    if not division:
+        lowered = _compiled(job, _layout_guards(job))
+        if not lowered.refused or lowered.refused.startswith(_RESTART):
+            return lowered
+        at = lowered.refused_at
+        division.add(calls_of(job.gm) if at is None else [at], lowered.refused)
+    return _in_pieces(job, division, options)
+
+
+_RESTART = "TensorifyScalarRestartAnalysis"
+"""The error by which a compiler requires another trace."""
+
+
+def _in_pieces(job: _Job, division: Division, options: LoweringOptions) -> Lowered:
+    guards = _layout_guards(job)
+
+    def lower_piece(
+        gm: GraphModule, inputs: Sequence[Any], ambient: _session.AmbientState
+    ) -> Lowered:
+        setattr(gm, "_param_name_to_source", sources_of_held(gm))
+        if uses_steps(job.backend):
+            mark_buffers(gm)
+        piece = _job(gm, inputs, job.backend, job.backend, job.fake_mode, options)
+        piece.ambient = ambient
+        return _compiled(piece, [])
+
+    ambient = job.ambient or _session.AmbientState.capture()
+    whole = DividedLowering(job.gm, job.inputs, job.spec, division, lower_piece, ambient)
+    made = whole.lower()
+    return Lowered(
+        graph_function(made.driver),
+        job.spec,
+        (*guards, *made.guards),
+        made.shape_guards,
+        len(results_of(job.gm)),
+        uncompiled=made.uncompiled,
+        driver=made.driver,
+    )
 
 
 def _job(
@@ -184,12 +260,11 @@ def _uncompiled(job: _Job) -> Lowered:
         return Lowered(_call_backend(job), job.spec, (), (), count)
 
 
-def _compiled(job: _Job) -> Lowered:
-    """Lower for a backend that compiles; fall back to the graph's own function if AOTAutograd
-    refuses the graph."""
+def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
+    """Lower for a backend that compiles; if AOTAutograd refuses the graph, return its own function,
+    and the reason."""
     _forget_floats(job)
     keep_saved_tensors()
-    guards = _layout_guards(job)
     known, texts = _shape_guards(job.fake_mode), _session.generated_texts()
 
     output: Any = job.gm.graph.output_node().args
@@ -210,8 +285,8 @@ def _compiled(job: _Job) -> Lowered:
             raise
         job.gm.graph.output_node().args = output
         job.gm.recompile()
-        job.backend = eager
-        return evolve(_uncompiled(job), refused=refused)
+        at = node_refused(failure, job.gm)
+        return evolve(_run_as_it_is(evolve(job, backend=eager), refused), refused_at=at)
 
     _session.forget_texts_with(compiled, _session.generated_texts() - texts)
     added = job.context.guards_context.aotautograd_guards

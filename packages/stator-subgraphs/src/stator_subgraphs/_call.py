@@ -329,6 +329,7 @@ def _is_lasting(operation: Operation, written: Tensor) -> bool:
 
 def _note_mode(state: GraphState, node: Node, undo: Any) -> None:
     state.current.effects.add(node)
+    node.meta["sets_state"] = True
     state.mode_undo.append(undo)
     state.journal.record(state.leave_last_mode)
 

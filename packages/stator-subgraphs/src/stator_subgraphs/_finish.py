@@ -19,7 +19,7 @@ from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
 from stator_subgraphs._captured_graph import CapturedGraph, CapturedModule
 from stator_subgraphs._input import Inputs
-from stator_subgraphs._separate_history import has_separate_history
+from stator_subgraphs._separate_history import separate_histories
 from stator_subgraphs._shape_guard import ShapeGuards
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._symbol import SymbolicTypes, symbols_of, symbols_of_any
@@ -60,7 +60,7 @@ def captured_graph(
     state.journal.undo.clear()
     root = state.root
     results = tuple(root.local(traced).node for traced in outputs)
-    state.keeps_history |= has_separate_history(state, results)
+    separate_histories(state, results)
     root.graph.output(results)
     if has_deferred_asserts(state):
         _write_asserts(state)

@@ -209,14 +209,21 @@ class OutputGraph:
         """A rollback leaves this: it costs speed, not correctness."""
         self._state.keeps_history = True
 
+    def keep_apart(self, traced: GraphValue) -> None:
+        """A rollback leaves this: it costs speed, not correctness."""
+        self._state.current.local(traced).node.meta["apart"] = True
+
     def end_with_backward(self, traced: GraphValue) -> None:
         """A rollback leaves this, too."""
         self._state.differentiated.append(traced.node)
 
-    def free_history(self, traced: GraphValue, leaves: Sequence[GraphValue]) -> None:
+    def free_history(
+        self, traced: GraphValue, leaves: Sequence[GraphValue], *, is_freed: bool
+    ) -> None:
         """A rollback makes the history again, from the leaves on."""
         state, node = self._state, traced.node
-        node.meta["frees_history"] = True
+        if is_freed:
+            node.meta["frees_history"] = True
         state.current.effects.add(node)
         state.journal.record(lambda: state.stale.extend(leaf.example for leaf in leaves))
 

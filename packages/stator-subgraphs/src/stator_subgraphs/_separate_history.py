@@ -4,8 +4,9 @@
     loss = discriminator(fake.detach()).mean()
     loss.backward()             # here the graph ends; `fake` is differentiated later
 
-A compiler makes one autograd function of the graph, and `backward` frees what that has saved, for
-`fake` as well. Plain autograd frees the history of the loss alone.
+A compiler makes one autograd function of a graph, and `backward` frees what that has saved, for
+`fake` as well. Plain autograd frees the history of the loss alone. So the graph is divided where
+operators of the one history follow operators of the other.
 """
 
 from collections.abc import Iterable
@@ -16,14 +17,31 @@ from torch.fx import Node
 from stator_subgraphs._state import GraphState
 
 
-def has_separate_history(state: GraphState, outputs: Iterable[Node]) -> bool:
-    """Return True if an output has a history apart from that of what is differentiated."""
-    if not state.differentiated:
-        return False
-    present = set(state.root.graph.nodes)  # others were rolled back
-    freed = _history_of(node for node in state.differentiated if node in present)
-    histories = [_history_of([node]) for node in outputs] if freed else []
-    return any(history and history.isdisjoint(freed) for history in histories)
+def separate_histories(state: GraphState, outputs: Iterable[Node]) -> None:
+    """Mark where pieces begin, if an output has a history apart from that of what is
+    differentiated."""
+    graph = state.root.graph
+    present = set(graph.nodes)  # others were rolled back
+    differentiated = [node for node in state.differentiated if node in present]
+    for node in graph.nodes:
+        if "frees_history" in node.meta and "native" in node.meta:
+            differentiated += node.all_input_nodes
+    freed = _history_of(differentiated)
+    if not freed:
+        return
+
+    histories = [_history_of([node]) for node in outputs]
+    separate = set[Node]().union(*(each for each in histories if each.isdisjoint(freed)))
+    if not separate:
+        return
+    last = None
+    for node in graph.nodes:
+        if node not in freed and node not in separate:
+            continue
+        is_freed = node in freed
+        if last is not None and is_freed is not last:
+            node.meta["starts"] = True
+        last = is_freed
 
 
 def _history_of(nodes: Iterable[Node]) -> set[Node]:

@@ -17,7 +17,7 @@ from stator_variables._emit._effects import emit_effects, finalize_generators
 from stator_variables._emit._user_hash_replay import first_changed_user_hash
 from stator_variables._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
 from stator_variables._library._dual_level import LEVEL as DUAL_LEVEL
-from stator_variables._library._dual_level import enters_level
+from stator_variables._library._dual_level import enters_level, mark_levels
 from stator_variables._library._modes import grad_mode
 from stator_variables._library._modes import restore as restore_modes
 from stator_variables._lifetime._reachability import walk
@@ -71,6 +71,7 @@ from stator_variables._tensors._torch_state import SETTERS as STATE_SETTERS
 from stator_variables._tensors._torch_state import Setter, sets_state_of_kernels
 from stator_variables._trace._drawn import Step, is_drawn
 from stator_variables._trace._graph import (
+    RUNS_NATIVELY,
     BodyGraph,
     BodyRecorder,
     Dim,
@@ -101,7 +102,6 @@ from stator_variables._trackers import (
     GraphFunction,
     NumberTracker,
     TensorTracker,
-    UsedBehindHook,
     generator_state,
     is_none,
 )
@@ -169,7 +169,14 @@ __all__ += [
 __all__ += ["hold_plain_values", "is_end_observable", "may_have_observable_end"]
 __all__ += ["release_check_source"]
 __all__ += ["UNTOLD", "history_of", "is_new_in_each_call", "real_of", "source_of", "wrap"]
-__all__ += ["DUAL_LEVEL", "enters_level", "is_level_open", "is_under_level", "with_tangent"]
+__all__ += [
+    "DUAL_LEVEL",
+    "enters_level",
+    "is_level_open",
+    "is_under_level",
+    "mark_levels",
+    "with_tangent",
+]
 # streams of random numbers
 __all__ += ["Step", "is_drawn", "lines_of", "saved_stream"]
 # what a trace becomes
@@ -201,5 +208,5 @@ __all__ += [
     "attributes_of",
     "dict_items",
 ]
-__all__ += ["UsedBehindHook", "call_after_graph", "pass_hooks", "passes_hooks", "reached_leaves"]
+__all__ += ["RUNS_NATIVELY", "call_after_graph", "pass_hooks", "passes_hooks", "reached_leaves"]
 __all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

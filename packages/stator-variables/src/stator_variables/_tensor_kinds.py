@@ -35,7 +35,6 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
     drops_grad: bool = False
     data: Any = MISSING
     # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
-    hooked: object = None
     node: object = None  # a tracker of its autograd node, where the program may read that
     tangent: Any = None  # the tracker of what `make_dual` was given
     is_new: bool = False
@@ -66,12 +65,6 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
     @property
     def traced(self) -> GraphValue:
         if (
-            self.hooked is not None
-            and self.before.example.requires_grad
-            and torch.is_grad_enabled()
-        ):
-            raise UsedBehindHook(self.hooked)
-        if (
             self.data is not MISSING
             and self.before.example.requires_grad
             and torch.is_grad_enabled()
@@ -92,7 +85,7 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
         return self.shown.example
 
     def rebuild(self, e: Emitter) -> str:
-        text = e.output(self.traced if self.hooked is None else self.before)
+        text = e.output(self.traced)
         return (
             filled(e, self, e.bind(self, text))
             if self.namespace is not None and self.namespace.entries
@@ -120,16 +113,6 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
                 "tensor-attribute-write", "a gradient that no longer fits its tensor"
             )
         e.lines.append(f"{e.expr(self)}.grad = {e.expr(self.grad)}")
-
-
-class UsedBehindHook(Unsupported):
-    """A tensor with hooks is used in a compiled graph: then it breaks where the tensor got them, at
-    `begun`."""
-
-    def __init__(self, begun: Any) -> None:
-        detail = "a hook on a tensor that a compiled graph goes on with"
-        super().__init__("tensor-hook", detail, 'backend="eager" has a place for its gradient')
-        self.begun = begun
 
 
 class SubclassTracker(VariableTracker, references=("tensor",)):

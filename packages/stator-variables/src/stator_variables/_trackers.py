@@ -38,7 +38,6 @@ from stator_variables._tensor_kinds import (
     StorageTracker,
     SubclassTracker,
     TensorTracker,
-    UsedBehindHook,
 )
 from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import (
@@ -51,7 +50,7 @@ from stator_variables._tracker import (
     made_of,
 )
 
-__all__ = ["ArrayTracker", "StorageTracker", "SubclassTracker", "TensorTracker", "UsedBehindHook"]
+__all__ = ["ArrayTracker", "StorageTracker", "SubclassTracker", "TensorTracker"]
 
 
 class ConstantTracker(VariableTracker):

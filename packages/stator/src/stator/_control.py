@@ -22,6 +22,7 @@ from stator_variables import (
 )
 
 from stator._autograd._compiled_autograd import release_compiled
+from stator._capture._uncompiled_operator import forget_warned
 from stator._entries._entry_pool import forget_pools, release_pools_in_child
 from stator._program._interoperation import ORIGINAL_CALLABLE, leave_to_python
 from stator._program._module import put_in_place
@@ -246,6 +247,7 @@ def _reset_with_torch() -> None:
 def reset() -> None:
     """Discard everything that was compiled; compiled functions compile again on their next call."""
     forget_pools()
+    forget_warned()
     for region in list(REGIONS):
         region.reset()
     cudagraphs.reset()

@@ -6,8 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
+from stator_backends import Uncompiled
 from stator_guards import Failure, Guard
 
+from stator._capture._uncompiled_operator import lines_of_uncompiled
 from stator._regions._region import Region
 from stator.errors import Unsupported
 
@@ -27,12 +29,17 @@ class EntryReport:
     source: str
     # the last error that the graph raised; the program itself ran then
     failures: tuple[str, ...] = ()
-    uncompiled: str = ""  # why the compiler did not take the graph, which runs as it is
+    uncompiled: tuple[Uncompiled, ...] = ()  # operators that run as they are
 
     @property
     def guards(self) -> tuple[Guard, ...]:
         """The guards of the entry; empty if a foreign guard compiler does not expose them."""
         return tuple(getattr(self.compiled_guards, "guards", ()))
+
+    @property
+    def compiled_count(self) -> int:
+        """The number of operators that are compiled: all but those that run as they are."""
+        return self.op_count - len(self.uncompiled)
 
     @property
     def guard_source(self) -> str:
@@ -50,9 +57,8 @@ class EntryReport:
             f"  its graph raised, so the program itself ran: {text}" for text in self.failures
         ]
         if self.uncompiled:
-            found.append(
-                f"  its graph runs as it is, which the compiler does not take: {self.uncompiled}"
-            )
+            found.append(f"  {self.compiled_count} operators are compiled")
+            found += [f"  {line}" for line in lines_of_uncompiled(self.uncompiled)]
         if guards:
             found += [
                 f"  guard: {guard.name} is {guard.kind.needed}, needed at {guard.where}"
@@ -111,6 +117,12 @@ class Report:
     @property
     def op_count(self) -> int:
         return sum(entry.op_count for entry in self.entries)
+
+    @property
+    def uncompiled(self) -> list[Uncompiled]:
+        """The operators that run as they are although the backend compiles: `node`, `reason` and
+        `where` of each."""
+        return [each for entry in self.entries for each in entry.uncompiled]
 
     @property
     def guards(self) -> list[Guard]:

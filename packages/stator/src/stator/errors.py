@@ -15,6 +15,7 @@ __all__ = [
     "OracleWarning",
     "SourceSpan",
     "StatorError",
+    "UncompiledWarning",
     "Unsupported",
 ]
 __all__ += ["BackendFailed", "InvalidOption", "UnknownBackend", "backend_boundary"]
@@ -76,6 +77,11 @@ class OracleMismatch(StatorError):
 
 class OracleWarning(UserWarning):
     """Oracle mode: a call was not compared, as something that it can reach has no faithful copy."""
+
+
+class UncompiledWarning(UserWarning):
+    """Operators of a graph run as they are, since the compiler would change what they mean, or does
+    not take them."""
 
 
 def _unknown_backend(error: stator_backends.BackendNotFound) -> StatorError:

@@ -52,8 +52,8 @@ class ViewBase:
     views: tuple[int, ...]
 
 
-def returns_memory_as_several_kinds(gm: GraphModule) -> bool:
-    """Return True if results are, e.g., complex numbers and their real parts over one memory.
+def memory_seen_as_several_kinds(gm: GraphModule) -> set[int]:
+    """Return the memory of results that are, e.g., complex numbers and their real parts.
 
     Strides cannot express the relation of the two, and a compiler allocates a memory for each.
     """
@@ -62,7 +62,7 @@ def returns_memory_as_several_kinds(gm: GraphModule) -> bool:
         value = example_of(node)
         if has_storage(value):
             kinds[memory_of(value)].add((value.dtype, value.is_conj(), value.is_neg()))
-    return any(len(kinds[memory]) > 1 for memory in _groups(gm))
+    return {memory for memory in _groups(gm) if len(kinds[memory]) > 1}
 
 
 def _groups(gm: GraphModule) -> dict[int, dict[int, Tensor]]:

@@ -87,7 +87,6 @@ def checkpoint(
     if t.touched or t.levels or t.overrides.modes:
         raise t.unsupported("effect-in-body", "effects of a checkpoint inside of another operator")
     target = RepeatingCheckpoint()
-    t.graph.keep_history()  # no compiler would call the function
     record_wrapping(t, target, graph, "wrap_body", result, **options)
     call_after_graph(t, target.recompute_with, args, kwargs)
     return result
@@ -112,6 +111,8 @@ class RepeatingCheckpoint:
     def __init__(self) -> None:
         self.__name__ = self.__qualname__ = "repeating_checkpoint"
         self.__module__ = __name__
+        # a compiler would not call the function again
+        self.runs_natively = "a checkpointed function with effects, which backward repeats"
         self._calls = threading.local()
 
     def __call__(self, body: GraphModule, *inputs: object, **options: object) -> Any:

@@ -51,6 +51,17 @@ def enters_level(graph: Graph, *, and_stays: bool = False) -> bool:
     return targets.count(_enter) > (targets.count(_exit) if and_stays else 0)
 
 
+def mark_levels(graph: Graph) -> None:
+    """Mark the operators of a graph that run under a level: a compiler takes all of them, or none,
+    as no tangent crosses the border of a graph."""
+    is_inside = False
+    for node in graph.nodes:
+        is_inside = is_inside or node.target is _enter
+        if is_inside:
+            node.meta["level"] = True
+        is_inside = is_inside and node.target is not _exit
+
+
 @handlers.handles(*_FUNCTIONS)
 def refuse_in_operator(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Refuse them in the body of an operator, whose own level is none of the trace's."""

@@ -105,6 +105,8 @@ def capture_backward(t: Space, given: Mapping[str, Any]) -> Result:
     if not leaves:
         return MISSING
 
+    if operands[-1].constant() is True:  # gradients with a history of their own, as results
+        t.graph.keep_history()
     present = [_gradient(t, leaf) for leaf in leaves]
     operands[2:2] = [ListTracker(leaves), ListTracker(present)]
     made: Any = _record(t, gradients, operands, {}, leaves)
@@ -135,7 +137,8 @@ def _record(t: Space, target: Any, args: Args, kwargs: Kwargs, leaves: Sequence[
     operands = [_torch_calls.argument(t, vt) for vt in args]
     named = {name: _torch_calls.argument(t, vt) for name, vt in kwargs.items()}
     traced = t.graph.call(target, operands, named)
-    t.graph.free_history(traced, [leaf.before for leaf in leaves])
+    leaf_values = [leaf.before for leaf in leaves]
+    t.graph.free_history(traced, leaf_values, is_freed=args[-1].constant() is not True)
     t.journal.assign(t, differentiates=True)
     return _torch_calls.from_traced(t, traced, args)
 
@@ -176,8 +179,6 @@ def _is_tensor(vt: VariableTracker) -> bool:
 
 def _refuse_observed(t: Space) -> None:
     """Raise Unsupported where more than the gradients shows how a backward runs."""
-    if t.policy.native_backwards:
-        raise _refusal(t, t.policy.native_backwards)
     if t.has_reentrant:
         raise _refusal(t, "a reentrant checkpoint")
     if not t.policy.runs_in_order:

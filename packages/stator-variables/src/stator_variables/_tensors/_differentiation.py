@@ -50,20 +50,13 @@ def _note_native(t: Space, given: Mapping[str, Any], roots: str) -> None:
 
 
 def keep_history_for(t: Space, subject: Any) -> None:
-    """Keep the history of the graph for a call about a tensor that it made and went on from."""
-    if _is_inside(t, subject):
-        t.graph.keep_history()
-
-
-def _is_inside(t: Space, subject: VariableTracker) -> bool:
-    """Return True if this is, or holds, a tensor that this graph made and used further."""
+    """Keep tensors that the graph made apart from what it computes of them, for a call about their
+    gradients."""
     if is_a(subject, SequenceTracker):
-        return any(_is_inside(t, item) for item in subject.items)
-    return (
-        is_a(subject, TensorTracker)
-        and subject.source is None
-        and t.graph.may_be_kept(subject.shown)
-    )
+        for item in subject.items:
+            keep_history_for(t, item)
+    elif is_a(subject, TensorTracker) and subject.source is None:
+        t.graph.keep_apart(subject.shown)
 
 
 _WITH_FLAG = inspect.signature(lambda self, requires_grad=None: None)

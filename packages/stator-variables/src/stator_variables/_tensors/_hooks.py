@@ -11,9 +11,9 @@ in order.
 
 Autograd reads the hooks of a tensor when gradients arrive, so the moment of registration does not
 matter as long as the tensor keeps the history that it had then: where that changes behind, the call
-runs natively. What is between the operators of a compiled graph gets no gradients of its own. Where
-such a graph goes on with a tensor that has hooks, it breaks at the hook. A graph that runs as it is
-has no such limit (`Policy.runs_in_order`).
+runs natively. What is between the operators of a compiled graph gets no gradients of its own, so a
+compiler gets the operators before and behind a tensor with hooks apart
+(`GraphRecorder.keep_apart`).
 """
 
 from collections.abc import Callable
@@ -24,9 +24,9 @@ import torch
 from stator_bytecode import Result
 from torch import Tensor
 from torch.nn.modules._functions import BackwardHookFunction
-from torch.utils.hooks import BackwardHook, RemovableHandle
+from torch.utils.hooks import RemovableHandle
 
-from stator_variables._emitter import Emitter, StaysInGraph, filled
+from stator_variables._emitter import Emitter, StaysInGraph
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._list import ListTracker
@@ -37,14 +37,13 @@ from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._differentiation import keep_history_for
 from stator_variables._tensors._history import history_of
-from stator_variables._trace._graph import GraphValue
+from stator_variables._trace._graph import RUNS_NATIVELY
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     NONE,
     ConstantTracker,
     ObjectTracker,
     TensorTracker,
-    UsedBehindHook,
     is_none,
 )
 
@@ -121,48 +120,6 @@ class NodeTracker(VariableTracker, references=("tensor",)):
         return f"{e.expr(self.tensor)}.grad_fn"
 
 
-class PassedTracker(TensorTracker, references=("passing",)):
-    """A tensor that passes `BackwardHookFunction` after a compiled graph: nothing in the graph can
-    use it."""
-
-    def __init__(self, example: Tensor, index: int, passing: Any) -> None:
-        super().__init__(GraphValue(None, example), Tensor)
-        self.hooked = passing.begun
-        self.index = index
-        self.passing = passing
-
-    @property
-    def shown(self) -> GraphValue:
-        raise UsedBehindHook(self.hooked)
-
-    @property
-    def traced(self) -> GraphValue:
-        raise UsedBehindHook(self.hooked)
-
-    @property
-    def example(self) -> Any:
-        return self.before.example
-
-    def rebuild(self, e: Emitter) -> str:
-        return filled(e, self, e.bind(self, f"{e.expr(self.passing)}[{self.index}]"))
-
-
-class PassingTracker(VariableTracker, references=("operands",)):
-    """The result of that function: a tuple of all the tensors, `operands` before.
-
-    `begun` is the position ahead of the call that it is part of.
-    """
-
-    cls = tuple
-
-    def __init__(self, operands: Args, begun: object) -> None:
-        self.operands = operands
-        self.begun = begun
-
-    def rebuild(self, e: Emitter) -> str:
-        return e.bind(self, e.call(pass_backward_hooks, self.operands, {}))
-
-
 # -- tensors ---------------------------------------------------------------------------------------
 @handlers.handles(_REGISTER)
 def register_hook(t: Space, args: Args, kwargs: Kwargs) -> Result:
@@ -208,9 +165,7 @@ def _may_wait(t: Space, vt: VariableTracker) -> bool:
         return False
     if vt.source is not None:
         return vt.data is MISSING and history_of(example) is vt.history
-    if is_a(vt, PassedTracker) or t.policy.runs_in_order:
-        return True
-    return not t.graph.may_be_kept(vt.before)
+    return True
 
 
 def _is_recordable(t: Space) -> bool:
@@ -224,8 +179,8 @@ def _recorded(
     begun, history = t.machine.save(), None
     if tensor is not None:
         history = history_of(tensor.before.example)
-        if tensor.source is None and tensor.hooked is None and not t.policy.runs_in_order:
-            t.journal.assign(tensor, hooked=begun)
+        if tensor.source is None:
+            t.graph.keep_apart(tensor.before)
     call = HookCall(function, args, kwargs, result, tensor, history, begun)
     t.journal.assign(t, hooks=(*t.hooks, call))
     return result
@@ -277,14 +232,7 @@ def remove(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return NONE
 
 
-# -- modules ---------------------------------------------------------------------------------------
-@handlers.handles(BackwardHook._apply_on_tensors)
-def note_begin(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    """Python that is interpreted; natively it runs as a whole."""
-    t.shared[BackwardHook] = t.machine.save()
-    return MISSING
-
-
+# -- modules ------------------------------------------------------------------------------------
 def passes_hooks(cls: object) -> bool:
     """Return True for the function that modules with backward hooks apply to what they take and
     give."""
@@ -301,14 +249,7 @@ def pass_hooks(t: Space, args: Args) -> Any:
         raise t.unsupported(
             "tensor-hook", "backward hooks of a module with tensors of its own kind"
         )
-    if t.policy.runs_in_order:
-        made = _torch_calls.record(t, pass_backward_hooks, args)
-    else:
-        with t.graph.fake_mode:
-            examples = pass_backward_hooks(*(vt.example for vt in args))
-        passing = PassingTracker(args, t.shared.get(BackwardHook) or t.machine.save())
-        parts = [PassedTracker(each, i, passing) for i, each in enumerate(examples)]
-        made = TupleTracker(parts)
+    made: Any = _torch_calls.record(t, pass_backward_hooks, args)
     for vt in made.items:
         if vt.before.example.requires_grad:
             vt.node = NodeTracker(vt)
@@ -316,10 +257,13 @@ def pass_hooks(t: Space, args: Args) -> Any:
 
 
 def pass_backward_hooks(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Return the function that the graph, or the entry, calls."""
+    """Apply the function, natively in each graph: no compiler keeps its autograd node."""
     apply: Any = BackwardHookFunction.apply
     results: tuple[Tensor, ...] = apply(*tensors)
     return results
+
+
+setattr(pass_backward_hooks, RUNS_NATIVELY, "")
 
 
 @handlers.handles(_NODE["name"])

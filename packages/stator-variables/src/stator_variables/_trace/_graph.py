@@ -121,6 +121,10 @@ class BodyRecorder(Protocol):
         """
 
 
+RUNS_NATIVELY = "runs_natively"
+"""The attribute of a target that no compiler gets: why not, or empty where that costs nothing."""
+
+
 class GraphRecorder(Protocol):
     """One graph under construction. Everything is undone by `rollback(mark())`."""
 
@@ -145,14 +149,21 @@ class GraphRecorder(Protocol):
         from it."""
 
     def keep_history(self) -> None:
-        """Require that the graph runs operator by operator: the history of values inside it will be
-        read."""
+        """Require that the graph runs operator by operator: second derivatives of it will be
+        computed."""
+
+    def keep_apart(self, traced: GraphValue) -> None:
+        """Require that a compiler gets no operator that uses this value together with the one that
+        gives it: the gradient of the value will be read."""
 
     def end_with_backward(self, traced: GraphValue) -> None:
         """Note that the call which ends the graph frees the history of `traced`."""
 
-    def free_history(self, traced: GraphValue, leaves: Sequence[GraphValue]) -> None:
-        """Note that the operator of `traced` frees the history that it passes to these leaves."""
+    def free_history(
+        self, traced: GraphValue, leaves: Sequence[GraphValue], *, is_freed: bool
+    ) -> None:
+        """Note that the operator of `traced` passes the history down to these leaves, and whether
+        it is freed then."""
 
     def tensor_input(
         self,

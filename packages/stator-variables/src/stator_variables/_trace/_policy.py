@@ -62,5 +62,4 @@ class Policy:
     repeats_effects: bool = True  # of a checkpointed function, when it is computed again
     draws_numbers: bool = True  # numbers drawn at random, or read from tensors, are symbols
     separates_steps: bool = False  # of optimizers: a compiler refused what follows one in its graph
-    native_backwards: str = ""  # why no backward is part of the graph: what a compiler cannot keep
     hides_floats: bool = False  # a compiler specialised on a float: it gets no hints of them

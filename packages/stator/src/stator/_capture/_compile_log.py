@@ -22,6 +22,7 @@ from stator_guards import Cache, Entry, Guard
 from torch._logging import structured
 from torch._logging._internal import trace_structured
 
+from stator._capture._uncompiled_operator import lines_of_uncompiled
 from stator._program._target import Target, start_of
 from stator._program._traceback import WRAPPERS
 from stator._settings._logs import emit
@@ -115,7 +116,8 @@ def _log_entry(name: str, entry: Entry) -> None:
         callers = [str(layout.code.span(layout.pc)) for layout in reversed(frames)]
         _log_break(_text(f"graph break in {name}", [data.reason]), callers)
     if data.uncompiled:
-        emit("perf_hints", lambda: f"a graph of {name} runs as it is: {data.uncompiled}")
+        lines = lines_of_uncompiled(data.uncompiled)
+        emit("perf_hints", lambda: _text(f"operators of {name} run uncompiled", lines))
 
 
 def _log_break(text: str, callers: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 A compiler takes forward and backward as one computation without a history. Results that the
 backward has freed get a history that is freed, too
 (`stator_backends/_contracts/_freed_history.py`). Anything else that can still be differentiated has
-to come from a graph of its own: then the program is traced again, with a break at each backward.
+to keep its own: then each backward runs natively, between compiled pieces.
 """
 
 from __future__ import annotations
@@ -12,22 +12,38 @@ from typing import TYPE_CHECKING, Any
 
 import stator_variables as variables
 import torch
-from torch import Tensor
+from torch import Tensor, fx
 
 if TYPE_CHECKING:
     from stator_subgraphs import OutputGraph
 
+RESULT_WITH_HISTORY = "a backward beside a result that can be differentiated again"
 
-def remaining_history(emitter: variables.Emitter, graph: OutputGraph) -> str:
-    """Return why a graph with a backward needs its history still; empty if it does not."""
+
+def keep_remaining_history(emitter: variables.Emitter, graph: OutputGraph) -> None:
+    """Let each backward that frees its history run natively, if something else of the graph can
+    still be differentiated."""
     t = emitter.t
     if not t.differentiates or t.policy.runs_in_order or graph.keeps_history:
-        return ""
+        return
+    backwards = [node for node in graph.current.nodes if "frees_history" in node.meta]
+    if not backwards:
+        return
     inputs = [node.meta["example_value"] for node in graph.current.find_nodes(op="placeholder")]
     outputs = [traced.example for traced in emitter.outputs]
     if all(_is_done(graph, each) for each in (*inputs, *outputs)):  # inputs are written to
-        return ""
-    return "a result that can be differentiated again"
+        return
+    for node in backwards:
+        node.meta["native"] = RESULT_WITH_HISTORY
+        if node.target is torch.autograd.grad:
+            fx.map_arg(node.args[1], _keep_apart)
+
+
+def _keep_apart(node: fx.Node) -> fx.Node:
+    """Mark a value that is differentiated for: a compiler gets nothing that uses it together with
+    what gives it."""
+    node.meta["apart"] = True
+    return node
 
 
 def _is_done(graph: OutputGraph, example: Any) -> bool:

@@ -30,7 +30,7 @@ from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorErr
 from stator_guards import Guard
 
 from stator._capture._release import release, without_frames
-from stator._capture._remaining_history import remaining_history
+from stator._capture._remaining_history import keep_remaining_history
 from stator._program._call_history import CallEvidence, CallsUnderWay, visible_calls
 from stator._program._frame_state import Carried, reads_frames
 from stator._program._installed_code import is_installed
@@ -116,7 +116,7 @@ def _traced(
             frames = target.frames(tracing, domain, state)
             _guard_shapes(target, state, options, tracing)
             under_way = CallsUnderWay.of(frames)
-            outcome = _before_hook(machine.run(frames), machine)
+            outcome = machine.run(frames)
             outcome = before_loop(outcome, machine, tracing)
             finished = under_way.finished(machine.frames)
             if isinstance(outcome, Broke):
@@ -197,15 +197,6 @@ def _evidence(
     )
 
 
-def _before_hook(outcome: Outcome, machine: Machine) -> Outcome:
-    """Break where a tensor got a hook, instead of where a compiled graph would go on with the
-    tensor."""
-    if not isinstance(outcome, Broke) or not isinstance(outcome.reason, variables.UsedBehindHook):
-        return outcome
-    machine.frames = []
-    return Broke(machine.go_back(outcome.reason.begun), outcome.reason)
-
-
 def _without_library(
     outcome: Broke, machine: Machine, domain: Any, policy: variables.Policy
 ) -> Broke:
@@ -271,8 +262,7 @@ def _written_down(
     while True:
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
-            if remaining := remaining_history(emitter, graph):
-                raise _Again(attrs.evolve(tracing.policy, native_backwards=remaining))
+            keep_remaining_history(emitter, graph)
             if (other := variables.first_changed_user_hash(emitter)) is None:
                 break
             outcome = _broken_at_answer(other, machine)

@@ -16,6 +16,7 @@ from stator_backends import (
     AmbientState,
     FrozenInputs,
     Lowered,
+    Uncompiled,
     begin_step,
     one_at_a_time,
     report_failure,
@@ -43,6 +44,7 @@ from stator_variables import enters_level, is_drawn
 from stator._capture._compile_log import log_graph
 from stator._capture._entry_source import ending, inference_marks
 from stator._capture._trace import TraceResult
+from stator._capture._uncompiled_operator import check_compiled
 from stator._entries._graph_lowering import (
     effects_of,
     is_run_in_order,
@@ -80,7 +82,7 @@ class EntryData:
     namespace: dict[str, Any]
     forgives: bool = False  # a backend that fails: the program runs plainly
     failures: list[str] = attrs.field(factory=list)  # the last error of the graph when it ran
-    uncompiled: str = ""  # why the graph runs as it is
+    uncompiled: tuple[Uncompiled, ...] = ()  # operators that run as they are
     made_calls: bool = False  # of cached functions, while tracing: the first run has to follow
     ends: LocalEnds = attrs.field(factory=LocalEnds)
     begins_step: bool = False  # the first entry of a call under CUDA graphs
@@ -116,7 +118,7 @@ def make_entry(
     data = EntryData(
         *(target, module, text, captured.op_count, traced.reason, traced.seconds, {}),
         forgives=options.fallback,
-        uncompiled=lowered.refused if lowered is not None else "",
+        uncompiled=check_compiled(target.name, lowered, captured.op_count, options),
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
         ends=_local_ends(traced, target, state),
         begins_step=isinstance(target, Root) and uses_steps(options.backend),

@@ -78,7 +78,7 @@ class GraphEffects:
             has_checks=any(map(is_check, calls)),
             is_caught=is_caught,
             has_except=any("has_except" in node.meta for node in calls_in(module)),
-            catches_foreign=(is_final and is_caught) or any(map(_is_foreign_and_caught, calls)),
+            catches_foreign=(is_final and is_caught) or any(map(is_foreign_and_caught, calls)),
         )
 
 
@@ -107,7 +107,7 @@ def _is_caught_after_effect(module: GraphModule) -> bool:
     return False
 
 
-def _is_foreign_and_caught(node: Node) -> bool:
+def is_foreign_and_caught(node: Node) -> bool:
     """Return True where a compiler would have to keep an order that none keeps: of the operator and
     the writes before it, which the program sees when it handles the exception. The operator cannot
     run again to find out."""

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import torch
 from stator_backends import AmbientState, FrozenInputs, Lowered, lower, spec_of
-from stator_variables import DUAL_LEVEL, enters_level, is_drawn, is_under_level
+from stator_variables import (
+    DUAL_LEVEL,
+    RUNS_NATIVELY,
+    enters_level,
+    is_drawn,
+    is_under_level,
+    mark_levels,
+)
 
 from stator._capture._trace import TraceResult
-from stator._entries._kernel_state import SEVERAL, StateCalls, state_calls
+from stator._entries._kernel_state import StateCalls, mark_setters, state_calls
 from stator._entries._kernel_state import run as run_setters
 from stator._entries._known_graph import KnownGraph, key_of
 from stator._entries._warning_replay import WarningReplay, silent
@@ -68,10 +75,13 @@ def _lowered_once(
 ) -> KnownGraph:
     """Lower the graph, unless an equal one was compiled before."""
     captured = traced.captured
-    key = None if effects.catches_foreign else key_of(captured, ambient)
+    if spec_of(options.backend).compiles:
+        _mark_native(captured, effects)
+    key = key_of(captured, ambient)
     if key is not None and key in known:
         return known[key]
-    made = KnownGraph(_lowered(traced, options, ambient, effects), captured.module)
+    lowered = _lowered(traced, options, ambient, effects)
+    made = KnownGraph(lowered, lowered.driver or captured.module)
     is_frozen = any(isinstance(guard, FrozenInputs) for guard in made.lowered.guards)
     if key is not None and not made.lowered.shape_guards and not is_frozen:
         known[key] = made
@@ -84,14 +94,13 @@ def _lowered(
     """Lower the graph; raises FloatsNeeded if the backend specializes on floats, and
     SeparationNeeded if it refuses what follows a step: both are traced again then."""
     captured, space = traced.captured, traced.emitter.t
-    calls, as_it_is = None, CATCHES_FOREIGN if effects.catches_foreign else ""
+    calls, as_it_is = None, ""
     if is_under_level() or enters_level(captured.graph, and_stays=True):
         as_it_is = DUAL
-    if is_run_in_order(options, effects):
+    if not spec_of(options.backend).compiles:
         _keep_for_handlers(captured.module)
-    elif space.modes:
+    elif space.modes and not effects.catches_foreign:
         calls = _take_out_setters(captured.module)
-        as_it_is = SEVERAL if calls is None else as_it_is
 
     # The symbols are also those that a rollback left.
     has_floats = _are_floats(getattr(space.graph.fake_mode.shape_env, "backed_var_to_val", ()))
@@ -109,12 +118,33 @@ def _lowered(
         for setting, start in settings_of(traced).items():
             setting.set(start)
 
-    can_separate = not space.policy.separates_steps and not space.policy.is_whole
-    if lowered.refused == _WRITES_WITH_GRADIENTS and can_separate:
+    if lowered.refused == _WRITES_WITH_GRADIENTS:
         raise SeparationNeeded
     if has_floats and _is_specialized(lowered, space.policy.hides_floats):
         raise FloatsNeeded
+    if lowered.driver is not None and effects.catches_foreign:
+        _keep_for_handlers(lowered.driver)
+        lowered = attrs.evolve(lowered, callable=lowered.driver.forward)
     return attrs.evolve(lowered, callable=calls.around(lowered.callable)) if calls else lowered
+
+
+def _mark_native(captured: CapturedGraph, effects: GraphEffects) -> None:
+    """Mark what a compiler must not get, and what later operators need of compiled pieces."""
+    for node in captured.graph.nodes:
+        if (reason := getattr(node.target, RUNS_NATIVELY, None)) is not None:
+            node.meta["native"] = reason
+    if effects.catches_foreign:
+        from stator._entries._program_order import keep_program_order
+
+        keep_program_order(captured)
+    if enters_level(captured.graph):
+        mark_levels(captured.graph)
+
+
+def _keep_for_handlers(module: Any) -> None:
+    from stator._entries._liveness import keep_for_handlers
+
+    keep_for_handlers(module)
 
 
 def _call_backend(
@@ -127,7 +157,7 @@ def _call_backend(
 ) -> Lowered:
     from stator_subgraphs import add_fake_kernels, needs_fake_kernels
 
-    captured = traced.captured
+    captured, policy = traced.captured, traced.emitter.t.policy
     kernels = add_fake_kernels if needs_fake_kernels(captured.module) else None
     with backend_boundary():
         return lower(
@@ -137,26 +167,23 @@ def _call_backend(
             ambient=ambient,
             keeps_history=captured.keeps_history,
             as_it_is=as_it_is,
+            separable=not policy.separates_steps and not policy.is_whole,
             add_fake_kernels=kernels,
-            hides_floats=traced.emitter.t.policy.hides_floats,
+            hides_floats=policy.hides_floats,
             writes_repro=writes_repro,
         )
 
 
 def _take_out_setters(module: Any) -> StateCalls | None:
     """Take setters of state that kernels read out of a graph; what it is compiled under is what
-    they set."""
+    they set. Where they are between operators, they stay, and divide the graph."""
     calls = state_calls(module)
-    if calls:
+    if calls is None:
+        mark_setters(module)
+    elif calls:
         calls.take_out(module)
         run_setters(calls.prologue)
     return calls
-
-
-def _keep_for_handlers(module: Any) -> None:
-    from stator._entries._resumption import keep_for_handlers
-
-    keep_for_handlers(module)
 
 
 def _is_specialized(lowered: Lowered, hides_floats: bool) -> bool:
@@ -174,9 +201,6 @@ def settings_of(traced: TraceResult) -> dict[Any, Any]:
 
 
 DUAL = "tensors with tangents of forward-mode derivatives"
-CATCHES_FOREIGN = "an operator of another library in a `try` of the program"
-
-
 _WRITES_WITH_GRADIENTS = "a write to a tensor that has gradients"
 
 

@@ -8,7 +8,8 @@ setters are taken out of the graph and run around what the compiler made of it:
     sin = x.sin()                             graph(x)
     torch._C._set_cudnn_enabled(True)         epilogue
 
-A graph with operators under several states runs as it is.
+A graph with operators under several states is divided at the setters, which run natively between
+pieces that are compiled under one state each.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,6 +51,13 @@ def run(setters: Sequence[Node]) -> None:
     for node in setters:
         target: Any = node.target
         target(*node.args, **node.kwargs)
+
+
+def mark_setters(module: GraphModule) -> None:
+    """Let the setters of a graph run natively."""
+    for node in module.graph.nodes:
+        if node.op.startswith("call_") and sets_state_of_kernels(node.target):
+            node.meta["native"] = SEVERAL
 
 
 def state_calls(module: GraphModule) -> StateCalls | None:

@@ -64,7 +64,12 @@ def _key_of_node(node: fx.Node, numbers: dict[fx.Node, int]) -> Hashable:
     if node.op in ("get_attr", "call_module"):
         raise _Incomparable
     given = _key_of(node.args, numbers), _key_of(node.kwargs, numbers)
-    return node.op, node.name, node.target, bool(node.meta.get("handled")), given
+    marks = tuple(node.meta.get(mark) for mark in _MARKS)
+    return node.op, node.name, node.target, marks, given
+
+
+_MARKS = ("handled", "native", "starts", "apart", "kept")
+"""Metadata that decides how a graph is compiled, or what its code keeps."""
 
 
 def _key_of(value: object, numbers: dict[fx.Node, int]) -> Hashable:

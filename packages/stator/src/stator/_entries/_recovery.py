@@ -35,13 +35,18 @@ from stator_bytecode import (
     passed_over,
     set_exception_field,
 )
-from stator_subgraphs import bodies_of
 from stator_variables import saved_stream
 
 from stator._capture._retrace import Retrace
-from stator._entries._graph_effects import GraphEffects, has_effect
+from stator._entries._graph_effects import GraphEffects
+from stator._entries._program_order import is_foreign
 from stator._entries._random_steps import RandomSteps
-from stator._entries._resumption import NodeFailure, Resumption, Unavailable, has_saved_tensor_hooks
+from stator._entries._resumption import (
+    NodeFailure,
+    Resumption,
+    Unavailable,
+    has_saved_tensor_hooks,
+)
 from stator._entries._saved_tensor import SavedTensor, save
 from stator._program._fallback import EagerFallback
 from stator._program._target import Continuation, Target
@@ -150,13 +155,14 @@ class Recovery:
     ) -> EagerFallback:
         """Return how the program goes on; raise `error` where nothing but that is left."""
         self.failures[:] = [f"{type(error).__name__}: {error}"]
-        failure = None if self.module is None else NodeFailure.of(error, self.module, self.ran)
+        failure = self._failure(error)
         is_of_operator = self._is_of_operator(error, failure)
         for setting, start in self.settings:
             setting.set(start)
         self.ambient.install()
 
-        if is_of_operator and not self.effects.is_observable and self._undo_steps(before, drawn):
+        can_repeat = is_of_operator and not self._has_run_foreign(failure)
+        if can_repeat and not self.effects.is_observable and self._undo_steps(before, drawn):
             return self._run_natively(error, state)
         resumed = None
         if failure is not None:
@@ -164,12 +170,25 @@ class Recovery:
             resumed = self._resume(error, failure, state, made, is_of_operator)
         if resumed is not None:
             return resumed
-        if is_of_operator and before is not None and self._restore(before):
+        if can_repeat and before is not None and self._restore(before):
             return self._run_natively(error, state)
         try:
             raise error
         finally:
             del error, failure, before  # the traceback holds this frame
+
+    def _failure(self, error: BaseException) -> NodeFailure | None:
+        """Return what is known of the operator that raised."""
+        if self.module is None:
+            return None
+        failure = NodeFailure.of(error, self.module, self.ran)
+        if failure is None and self.effects.catches_foreign and isinstance(error, Exception):
+            failure = NodeFailure.of_compiled(error, self.module)
+        return failure
+
+    def _has_run_foreign(self, failure: NodeFailure | None) -> bool:
+        """Return True if an operator of another library has run: it must not run again."""
+        return failure is not None and any(map(is_foreign, failure.before()))
 
     def _is_of_operator(self, error: BaseException, failure: NodeFailure | None) -> bool:
         """Return True if an operator of torch raised, so that it raises again when it runs
@@ -211,11 +230,12 @@ class Recovery:
         except Unavailable:
             return None
 
-        runs_again = is_of_operator and resumption.is_exact and not has_effect(failure.node)
+        runs_again = is_of_operator and resumption.is_exact and not failure.has_effect
         assert isinstance(goto.site, Site)
-        set_exception_field(error, "__traceback__", failure.rest)
-        failure.frame.clear()  # it holds modes that the graph entered
-        if runs_again and next(bodies_of(failure.node), None) is None:
+        rest = _behind_machinery(failure.rest) if len(failure.nodes) > 1 else failure.rest
+        set_exception_field(error, "__traceback__", rest)
+        failure.forget_frame()
+        if runs_again and failure.is_simple:
             site = goto.site
         else:
             site = Throwing(goto.site, error)
@@ -295,6 +315,13 @@ def _is_raised_by_program(error: BaseException) -> bool:
     while entry is not None and entry.tb_next is not None:
         entry = entry.tb_next
     return entry is not None and not _is_machinery(entry.tb_frame.f_code.co_filename)
+
+
+def _behind_machinery(entry: Any) -> Any:
+    """Return a traceback without the frames of compiled code that it begins with."""
+    while entry is not None and _is_machinery(entry.tb_frame.f_code.co_filename):
+        entry = entry.tb_next
+    return entry
 
 
 _OWN_FOLDERS = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))

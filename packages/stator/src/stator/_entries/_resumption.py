@@ -26,16 +26,19 @@ from typing import Any
 
 import attrs
 import torch
+from stator_backends import nodes_called
 from stator_bytecode import FlatState, Goto, Site, exception_field
 from stator_guards import Source, function_text, load_source
-from stator_subgraphs import CapturedGraph, bodies_of, is_mode_call, is_of_torch, storage_of
+from stator_subgraphs import CapturedGraph, bodies_of, calls_in
 from stator_variables import Step, enters_level
 from torch import fx
 
 from stator._capture._entry_source import ending, inference_marks
 from stator._capture._retrace import Retrace
 from stator._capture._trace import TraceResult
-from stator._entries._graph_effects import has_effect
+from stator._entries._graph_effects import has_effect, is_foreign_and_caught
+from stator._entries._liveness import Repeatable
+from stator._entries._program_order import is_foreign, raising_node
 from stator._entries._random_steps import RandomSteps, given_again
 from stator._program._target import Target
 from stator.errors import Unsupported
@@ -57,18 +60,22 @@ class Unavailable(Exception):
 
 @attrs.frozen(eq=False)
 class NodeFailure:
-    """The node of a graph that raised, and the values that the graph had then."""
+    """The node of a graph that raised, and the values that the graph had then.
+
+    Where a compiled piece raised, the node is the first of those in it, `nodes`.
+    """
 
     node: fx.Node
-    frame: FrameType
+    frame: FrameType | None
     rest: Any  # the traceback inside of the operator
+    nodes: tuple[fx.Node, ...] = ()
 
     @classmethod
     def of(
         cls, error: BaseException, module: fx.GraphModule, ran: fx.GraphModule
     ) -> NodeFailure | None:
-        """Find the node by the line in the generated function of `ran`, an equal graph; None if
-        that did not run."""
+        """Find the node by the line in the generated function of `ran`: an equal graph, or the
+        driver of its pieces. None if that did not run."""
         code = type(ran).forward.__code__
         entry: Any = exception_field(error, "__traceback__")
         while entry is not None and entry.tb_frame.f_code is not code:
@@ -78,15 +85,42 @@ class NodeFailure:
 
         line = entry.tb_lineno - code.co_firstlineno
         index = (ran._lineno_map or {}).get(line)
-        nodes = [*module.graph.nodes]
-        if index is None or index >= len(nodes):
+        called = [*ran.graph.nodes]
+        if index is None or index >= len(called):
             return None
-        return cls(nodes[index], entry.tb_frame, entry.tb_next)
+        named = {node.name: node for node in module.graph.nodes}
+        nodes = tuple(named[name] for name in nodes_called(called[index]))
+        return cls(raising_node(nodes), entry.tb_frame, entry.tb_next, nodes)
+
+    @classmethod
+    def of_compiled(cls, error: BaseException, module: fx.GraphModule) -> NodeFailure | None:
+        """Return the failure of the one operator of another library in a graph that was compiled as
+        a whole; None if it has none in a `try`."""
+        nodes = tuple(calls_in(module))
+        found = [node for node in nodes if is_foreign_and_caught(node)]
+        if len(found) != 1:
+            return None
+        return cls(found[0], None, exception_field(error, "__traceback__"), nodes)
 
     @property
     def is_foreign(self) -> bool:
         """True for an operator of another library, of which nothing is known."""
-        return self.node.op.startswith("call_") and not is_of_torch(self.node.target)
+        return any(map(is_foreign, self.nodes))
+
+    @property
+    def has_effect(self) -> bool:
+        """True if what raised has an effect, perhaps before it raised."""
+        return any(map(has_effect, self.nodes))
+
+    @property
+    def is_simple(self) -> bool:
+        """True for an operator without a body, and for a compiled piece."""
+        return len(self.nodes) > 1 or next(bodies_of(self.node), None) is None
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        """The values that the function of the graph still has, by the names of their nodes."""
+        return {} if self.frame is None else self.frame.f_locals
 
     def before(self) -> Iterator[fx.Node]:
         """Yield the nodes that ran before."""
@@ -94,6 +128,11 @@ class NodeFailure:
             if node is self.node:
                 return
             yield node
+
+    def forget_frame(self) -> None:
+        """Clear the frame, which holds modes that the graph entered."""
+        if self.frame is not None:
+            self.frame.clear()
 
 
 @attrs.define(eq=False)
@@ -149,7 +188,7 @@ class Resumption:
         """
         named = dict(zip(target.parameters, state, strict=True))
         named |= {step.drawn.name: one for step, one in zip(self.steps, drawn, strict=False)}
-        values = _NodeValues(self.captured, failure.frame.f_locals, named)
+        values = _NodeValues(self.captured, failure.kept, named)
         outputs: Any = self.captured.graph.output_node().args[0]
         is_handled = bool(failure.node.meta.get("handled"))
 
@@ -255,58 +294,3 @@ class _NodeValues:
             return getattr(args[0], str(node.target))(*args[1:], **kwargs)
         target: Any = node.target
         return target(*args, **kwargs)
-
-
-def _storages(nodes: Sequence[fx.Node]) -> set[int]:
-    examples = (node.meta.get("example_value") for node in nodes)
-    return {storage_of(example) for example in examples if isinstance(example, torch.Tensor)}
-
-
-# Liveness: what a handler of the program may read must still be there when an operator in its `try`
-# raises.
-
-
-@attrs.define(eq=False)
-class Repeatable:
-    """The nodes of a graph that give the same results when they run again at any later time."""
-
-    written: set[int]
-    has_modes: bool
-
-    @classmethod
-    def of(cls, graph: fx.Graph) -> Repeatable:
-        nodes = [*graph.nodes]
-        written = {storage for node in nodes for storage in node.meta.get("writes", ())}
-        return cls(written, any(map(is_mode_call, nodes)))
-
-    def __call__(self, node: fx.Node) -> bool:
-        if node.op in ("placeholder", "get_attr"):
-            return True
-        if self.has_modes or has_effect(node) or next(bodies_of(node), None) is not None:
-            return False
-        return self.written.isdisjoint(_storages([node, *node.all_input_nodes]))
-
-
-_DROPPED = re.compile(r";  ((?:\w+ = )+)None")
-
-
-def keep_for_handlers(module: fx.GraphModule) -> None:
-    """Keep what `except` and `finally` clauses may need, and nothing can compute again, until the
-    last operator that such a clause is around. Graphs without one stay as they are."""
-    nodes = [*module.graph.nodes]
-    last = max((i for i, node in enumerate(nodes) if node.meta.get("handled")), default=0)
-    is_repeatable = Repeatable.of(module.graph)
-    kept = {node.name for node in nodes[:last] if not is_repeatable(node)}
-    if not kept:
-        return
-
-    def without_drops(body: list[str]) -> list[str]:
-        return [_DROPPED.sub(lambda match: _drops(match[1], kept), line) for line in body]
-
-    module.graph.on_generate_code(lambda current: without_drops)
-    module.recompile()
-
-
-def _drops(names: str, kept: set[str]) -> str:
-    dropped = [name for name in names.split(" = ") if name and name not in kept]
-    return f";  {' = '.join(dropped)} = None" if dropped else ""

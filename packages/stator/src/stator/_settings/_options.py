@@ -158,6 +158,8 @@ OURS = {
     "keep_text": "keep the text of each graph for the report",
     "capture_data": "sizes and numbers that data decides are symbols; None: under `fullgraph`",
     "check": "look for faults in every graph",
+    "uncompiled": "operators that run as they are although the backend compiles: 'warn', 'error' "
+    "or 'allow'; None: an error under `fullgraph`, a warning else",
     "guard_filter_fn": "a function that decides which guards are checked: see `_guard_filter.py`",
 }
 """The keys of `options` that are no backend's, and the effect of each."""
@@ -185,6 +187,7 @@ class Options:
     capture_data: bool | None = None
     check: bool = False
     keep_text: bool = True
+    uncompiled: str | None = None
     guard_filter_fn: Filter | None = None
     opcodes: Mapping[str, OpcodeHandler] = attrs.field(init=False, eq=False, repr=False)
     key: int = attrs.field(init=False, eq=False, repr=False)
@@ -371,11 +374,19 @@ def _is_flag_or_none(value: object) -> bool:
     return value is None or _is_flag(value)
 
 
+UNCOMPILED = ("warn", "error", "allow")
+"""The policies for operators that run uncompiled."""
+
+
 _VALID: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "recompile_limit": (lambda value: type(value) is int and value > 0, "a positive int"),
     "break_everywhere": (is_mode, f"True, False, a number or one of {', '.join(map(repr, MODES))}"),
     "guard_filter_fn": (lambda value: value is None or callable(value), "a function or None"),
     "capture_data": (_is_flag_or_none, "True or False"),
+    "uncompiled": (
+        lambda value: value is None or value in UNCOMPILED,
+        f"one of {', '.join(map(repr, UNCOMPILED))}",
+    ),
     "dynamic": (_is_flag_or_none, "True or False"),
 }
 """The test of each option that is no flag, and the values that pass it."""
