@@ -1,6 +1,7 @@
 """Graphs that run uncompiled although the backend compiles: AOTAutograd refuses them, or would
 change their meaning."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from traceback import walk_tb
@@ -75,9 +76,11 @@ _UNTRACEABLE = (
     DataDependentOutputException,
 )
 _AOT_AUTOGRAD, _TORCH = (
-    str(Path(str(module.__file__)).parent) for module in (_aot_autograd, torch)
+    str(Path(str(module.__file__)).parent) + os.sep for module in (_aot_autograd, torch)
 )
-_COMPILERS = tuple(str(Path(_TORCH, *parts)) for parts in (("_inductor",), ("_dynamo", "backends")))
+_COMPILERS = tuple(
+    str(Path(_TORCH, *parts)) + os.sep for parts in (("_inductor",), ("_dynamo", "backends"))
+)
 
 
 def _differentiates_wrappers(gm: GraphModule) -> bool:
