@@ -207,9 +207,11 @@ def run_pages(session: nox.Session, readme: pathlib.Path, folder: pathlib.Path) 
 
     of_all_packages = readme.parent == ROOT
     examples = sorted(ROOT.glob("docs/**/*.md")) if of_all_packages else []
-    for page in [readme, *examples]:
+    run = (inside, "tools/run_examples.py")
+    session.run(*run, "--shown", str(readme), external=True, env=QUIET)
+    for page in examples:
         if run_examples.blocks(page.read_text(), "python"):
-            session.run(inside, "tools/run_examples.py", str(page), external=True, env=QUIET)
+            session.run(*run, str(page), external=True, env=QUIET)
 
 
 def needed_by(package: str) -> list[str]:

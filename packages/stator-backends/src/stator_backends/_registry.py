@@ -32,7 +32,8 @@ ENTRY_POINT_GROUPS = ("stator_backends", "torch_dynamo_backends")
 def installed_entry_points() -> list[EntryPoint]:
     """Return the entry points of all installed distributions; the group that wins a clash of names
     comes first."""
-    return [point for group in ENTRY_POINT_GROUPS for point in entry_points(group=group)]
+    found = entry_points()
+    return [point for group in ENTRY_POINT_GROUPS for point in found.select(group=group)]
 
 
 @attrs.define(eq=False)
