@@ -13,6 +13,7 @@ from __future__ import annotations
 import concurrent.futures
 import os
 import pathlib
+import shlex
 import shutil
 import sys
 
@@ -39,12 +40,13 @@ TORCH = (
     "numpy>=1.26",
 )  # exactly this release: the private interfaces we use move with each minor
 MODELS = ("transformers>=5,<6",)
+NOX = "nox>=2025.2.9"
 TORCH_TESTS = ("expecttest>=0.2",)  # what the kit of torch's own tests imports
 RUNNER = ("pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "hypothesis>=6.100")
 LINTERS = (
     "ruff>=0.17,<0.18",
     "mypy>=2.4,<2.5",
-    "nox>=2025.2.9",
+    NOX,
     "packaging>=24",
     "sympy>=1.13",
     "attrs>=23.2",
@@ -58,7 +60,7 @@ PYTEST = ("-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-n2", "--dist=wor
 @nox.session(tags=["lint"])
 def layers(session: nox.Session) -> None:
     """Imports go downward and are declared, names and sizes keep their limits."""
-    session.install("import-linter>=2.1", "packaging>=24", "attrs>=23.2", *RUNNER)
+    session.install("import-linter>=2.1", "packaging>=24", "attrs>=23.2", NOX, *RUNNER)
     session.run("lint-imports", "--no-cache", env={"PYTHONPATH": os.pathsep.join(SOURCES)})
     session.run("python", "tools/check_layers.py")
     session.run("python", "tools/check_names.py")
@@ -192,19 +194,24 @@ def slow(session: nox.Session) -> None:
 def run_pages(session: nox.Session, readme: pathlib.Path, folder: pathlib.Path) -> None:
     """Install what ``readme`` says, and run its examples; the first README's environment also runs
     those of ``docs``."""
-    (command,) = (body for _, body in run_examples.blocks(readme.read_text(), "bash"))
-    inside = make_environment(session, sys.executable, folder / readme.parent.name)
+    (command,) = (body for _, body in run_examples.blocks(readme.read_text(), "shell"))
+    # not by the folder's name: that of the clone may be the name of a package
+    name = "-".join(readme.parent.relative_to(ROOT).parts) or "all"
+    inside = make_environment(session, sys.executable, folder / name)
     if "torch" in command:
         share_torch(session, inside)  # satisfies the requirement without another download
 
-    activate = pathlib.Path(inside).with_name("activate")
-    session.run_install("bash", "-c", f"source {activate} && {command}", external=True)
+    # as an argument, since the clone's path may have a space in it
+    activate = str(pathlib.Path(inside).with_name("activate"))
+    session.run_install("sh", "-c", f'. "$0" && {command}', activate, external=True)
 
     of_all_packages = readme.parent == ROOT
     examples = sorted(ROOT.glob("docs/**/*.md")) if of_all_packages else []
-    for page in [readme, *examples]:
+    run = (inside, "tools/run_examples.py")
+    session.run(*run, "--shown", str(readme), external=True, env=QUIET)
+    for page in examples:
         if run_examples.blocks(page.read_text(), "python"):
-            session.run(inside, "tools/run_examples.py", str(page), external=True, env=QUIET)
+            session.run(*run, str(page), external=True, env=QUIET)
 
 
 def needed_by(package: str) -> list[str]:
@@ -262,7 +269,7 @@ def share_torch(
     # Tools recognize installed code by "site-packages" in its path: hypothesis
     # parses every module of the latter for constants, more than 800 of torch in each process.
     folder = f"{tag}-{TORCH[0].replace('==', '-')}"
-    shared = ROOT / ".nox" / "shared" / folder / "site-packages"
+    shared = shared_folder() / folder / "site-packages"
     if not (shared / "complete").exists():
         command = (
             python,
@@ -280,6 +287,14 @@ def share_torch(
     script = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = session.run_install(python, "-c", script, silent=True, external=True)
     (pathlib.Path(str(site).strip()) / "shared_torch.pth").write_text(f"{shared}\n")
+
+
+def shared_folder() -> pathlib.Path:
+    """Return the folder of what sessions share: below the clone, unless its path has a character,
+    such as a space, with which Inductor's compiler does not find torch."""
+    if shlex.quote(str(ROOT)) == str(ROOT):
+        return ROOT / ".nox" / "shared"
+    return pathlib.Path.home() / ".cache" / "stator" / "shared"
 
 
 def install_everything(session: nox.Session) -> None:

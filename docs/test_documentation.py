@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator
 
@@ -73,16 +74,34 @@ def test_names_in_code_font_exist(path: pathlib.Path, names: documented_names.Na
 READMES = [
     path
     for path in documents()
-    if path.parent.parent.name == "packages" and path.name == "README.md"
+    if path.parent.parent == ROOT / "packages" and path.name == "README.md"
 ]
 
 
 @pytest.mark.parametrize("path", READMES, ids=named)
 def test_readme_of_a_package_says_how_to_install_it_and_has_an_example(path: pathlib.Path) -> None:
     """``nox -s pages`` installs and runs them."""
-    assert len(list(blocks(path, "bash"))) == 1
+    assert len(list(blocks(path, "shell"))) == 1
     assert list(blocks(path, "python"))
     assert len(path.read_text().splitlines()) <= 70
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *READMES], ids=named)
+def test_installation_works_in_any_shell(path: pathlib.Path) -> None:
+    """A pattern of folders is the same in all shells; braces are not, and `sh` is Bash on some
+    machines."""
+    (command,) = blocks(path, "shell")
+    words = shlex.split(command)
+    folders = [word for word in words if word.startswith(".")]
+    assert words[:2] == ["pip", "install"]
+    assert folders
+    assert not set(command) & set("{}[]<>")
+    # without NumPy, the first thing that a program prints is a warning of torch
+    assert any(word.startswith("torch") for word in words) == ("numpy" in words)
+    for folder in folders:
+        found = list(ROOT.glob(folder))
+        assert found
+        assert all((each / "pyproject.toml").exists() for each in found)
 
 
 @pytest.mark.parametrize("path", READMES, ids=named)

@@ -3,10 +3,15 @@
 The blocks marked ``python`` of a page are one program, run in order in one namespace, with nothing
 installed but what the page says to install. A block marked ``py`` is an excerpt or generated text
 and does not run.
+
+With ``--shown`` the program must print what the blocks marked ``text`` show, on both streams; there
+``...`` stands for any text.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import pathlib
 import re
 import sys
@@ -31,6 +36,23 @@ def run(page: pathlib.Path) -> None:
         exec(compile("\n" * lines_before + body, str(page), "exec"), vars(program))
 
 
+def run_as_shown(page: pathlib.Path) -> None:
+    """Run the examples of one page; raises AssertionError if they print anything else than it
+    shows."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        run(page)
+    shown = "".join(body for _, body in blocks(page.read_text(), "text"))
+    pattern = re.escape(shown).replace(re.escape("..."), ".*?")
+    if re.fullmatch(pattern, printed.getvalue(), re.DOTALL) is None:
+        raise AssertionError(f"{page} shows\n{shown}\nand prints\n{printed.getvalue()}")
+
+
+def main(arguments: list[str]) -> None:
+    pages = [pathlib.Path(each) for each in arguments if each != "--shown"]
+    for page in pages:
+        (run_as_shown if "--shown" in arguments else run)(page)
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        run(pathlib.Path(name))
+    main(sys.argv[1:])

@@ -4,20 +4,44 @@ unnoticed."""
 from __future__ import annotations
 
 import logging
+import os
+import pathlib
 import sys
 import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+import attr
 import pytest
 import stator
+import stator_backends
+import stator_bytecode
+import stator_guards
+import stator_subgraphs
+import stator_variables
 import torch
 from torch import Tensor
 
 MOST = 14
 """Python functions of ours that one break may call: guards, entry and graph of the continuation are
 four of them."""
+
+_PACKAGES = (
+    stator,
+    stator_backends,
+    stator_subgraphs,
+    stator_variables,
+    stator_guards,
+    stator_bytecode,
+    attr,
+)
+OURS = (
+    *(str(pathlib.Path(str(each.__file__)).parent) + os.sep for each in _PACKAGES),
+    "<stator",
+    "<attrs",
+)
+"""Where functions of ours come from, generated ones included."""
 
 _LOOKED_AT = ("_local_ends.py", "_holding.py")
 """Questions of who holds an object, which are counted elsewhere."""
@@ -123,11 +147,7 @@ def calls_of_ours(fn: Callable[..., Any], *args: Any) -> int:
 
         def seen(frame: FrameType, event: str, argument: Any) -> None:
             file = frame.f_code.co_filename
-            if (
-                event == "call"
-                and ("stator" in file or "attrs" in file)
-                and "/integration_tests/" not in file
-            ):
+            if event == "call" and file.startswith(OURS):
                 found.append(file)
 
         before = sys.getprofile()

@@ -236,3 +236,50 @@ def test_an_entry_whose_facts_can_be_mended_is_used_again() -> None:
     assert made == []
     cache.get_or_make("eager", ([], [], 2, log), lambda: None)
     assert log == ["filled 0", "filled 1"]
+
+
+def test_a_call_from_within_make_makes_no_entry_for_the_same_objects() -> None:
+    cache, made = Cache("fn"), []
+    thing = 1000
+
+    def making() -> Entry:
+        assert cache.get_or_make("eager", (thing,), make(thing, made)) is None
+        assert cache.get_or_make("other", (thing,), make(thing, made, "other")) is not None
+        return make(thing, made)()
+
+    entry = cache.get_or_make("eager", (thing,), making)
+    assert made == [thing, thing]
+    assert cache.entries("eager") == (entry,)
+
+
+def test_an_entry_made_from_within_make_is_taken_where_it_holds() -> None:
+    cache, made = Cache("fn"), []
+
+    def making() -> Entry:
+        cache.get_or_make("eager", (1.0,), lambda: anything(made))
+        return make(1, made)()
+
+    entry = cache.get_or_make("eager", (1,), making)
+    assert cache.entries("eager") == (entry,)
+    assert cache.get_or_make("eager", ("else",), make(1, made)) is entry
+
+
+def anything(made: list[object]) -> Entry:
+    made.append("anything")
+    return Entry(compile_guards([], ["x"]), lambda x: x, backend_key="eager")
+
+
+def test_an_error_in_make_ends_it() -> None:
+    cache, made = Cache("fn"), []
+    with pytest.raises(ZeroDivisionError):
+        cache.get_or_make("eager", (1,), lambda: 1 // 0)  # type: ignore[arg-type,return-value]
+    assert cache.get_or_make("eager", (1,), make(1, made)) is not None
+
+
+def test_an_entry_that_is_inserted_again_is_there_once() -> None:
+    cache = Cache("fn")
+    first, second = entry_for(1), entry_for(2)
+    for entry in (first, first, second, first):
+        cache.insert(entry)
+    assert cache.entries("eager") == (second, first)
+    assert len(cache.history) == 2

@@ -22,7 +22,8 @@ assert cache.lookup(None, (1,))
 exec("from stator_guards import *")
 try:
     g.TensorMatch
-except ImportError:
+except ImportError as error:
+    assert "stator_guards.TensorMatch" in str(error) and "stator-guards[torch]" in str(error)
     print("works")
 """
 

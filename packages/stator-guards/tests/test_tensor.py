@@ -82,16 +82,46 @@ def test_nothing_else_is_guarded(make: Callable[[], Any]) -> None:
     assert check(compile_guards([Guard(X, TensorMatch(base()))], ["x"]), make())
 
 
-def test_the_native_check_is_used_while_the_tensors_live() -> None:
-    x = base()
-    native = compile_guards([Guard(X, TensorMatch(x))], ["x"])
+def of_inference() -> Any:
+    with torch.inference_mode():
+        return base()
+
+
+NATIVE: dict[str, Callable[[], Any]] = {
+    "plain": base,
+    "with gradients": lambda: base().requires_grad_(),
+    "a parameter": lambda: torch.nn.Parameter(base()),
+    "a constant parameter": lambda: torch.nn.Parameter(base(), requires_grad=False),
+    "a subclass": lambda: base().as_subclass(Sub),
+    "an inference tensor": of_inference,
+    "a conjugate": lambda: base().to(torch.complex64).conj(),
+    "of integers": lambda: base().int(),
+}
+
+
+@pytest.mark.parametrize("make", NATIVE.values(), ids=NATIVE)
+def test_the_native_check_is_used_though_the_tensor_is_dead(make: Callable[[], Any]) -> None:
+    native = compile_guards([Guard(X, TensorMatch(make()))], ["x"])
+    gc.collect()
     assert "TensorGuards" in repr(native.walk.written().__globals__["tensors_match"])
+    assert check(native, make())
+    for other in NATIVE.values():
+        assert check(native, other()) == (other is make)
+
+
+def test_a_guarded_tensor_has_no_weak_reference() -> None:
+    x = base()
+    guard_set = compile_guards([Guard(X, TensorMatch(x))], ["x"])
+    for _ in range(3):
+        assert check(guard_set, x)
+    assert not weakref.getweakrefcount(x)
 
 
 @pytest.mark.parametrize("make", [*DIFFERENT.values()], ids=[*DIFFERENT])
-def test_the_slow_check_of_dead_tensors_says_the_same(make: Callable[[], Any]) -> None:
-    guards = [Guard(X, TensorMatch(base())), Guard(Y, TensorMatch(base()))]
-    gc.collect()
+def test_the_check_of_dead_tensors_says_the_same(make: Callable[[], Any]) -> None:
+    x, y = base(), base()
+    guards = [Guard(X, TensorMatch(x)), Guard(Y, TensorMatch(y))]
+    del x, y
     guard_set = compile_guards(guards, ["x", "y"])
     assert check(guard_set, base(), base())
     assert not check(guard_set, base(), make())

@@ -27,7 +27,11 @@ from stator_guards import (  # noqa: E402  # noqa: E402
     history_words,
     unhooked_words,
 )
-from stator_guards._tensor_memory import can_be_watched, tensor_layout  # noqa: E402
+from stator_guards._tensor_memory import (  # noqa: E402
+    can_be_watched,
+    implementation_of,
+    tensor_layout,
+)
 
 COUNT = 40
 
@@ -301,3 +305,23 @@ def test_the_trial_of_the_layout_saves_no_tensor() -> None:
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         assert tensor_layout.__wrapped__() == tensor_layout()
     assert saved == []
+
+
+def test_a_tensor_whose_words_are_read_keeps_its_implementation() -> None:
+    x, other = torch.ones(2).requires_grad_(), torch.zeros(2).requires_grad_()
+    held = implementation_of(x)
+    with pytest.raises(RuntimeError, match="use_count"):
+        torch.utils.swap_tensors(x, other)  # type: ignore[no-untyped-call]
+    del held
+    torch.utils.swap_tensors(x, other)  # type: ignore[no-untyped-call]
+    assert torch.equal(x, torch.zeros(2))
+
+
+def test_no_words_are_read_where_modules_swap_their_parameters() -> None:
+    x = torch.ones(2)
+    assert can_be_watched(x)
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        assert not can_be_watched(x)
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)

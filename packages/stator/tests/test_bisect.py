@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import subprocess
 import sys
+import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 import stator
 import torch
 from stator.__main__ import main
-from stator_backends import eager, lookup
+from stator_backends import BackendError, eager, lookup
 from torch import Tensor, nn
 
 TOYS = """
@@ -200,3 +202,51 @@ def test_failure_that_another_trace_avoids_leaves_no_script(
         stator.compile(lambda x: x.sin() * 2, backend=failing)(torch.ones(3))
     (script,) = tmp_path.iterdir()
     assert "graph.output((mul, ))" in script.read_text()
+
+
+SCRIPT = """
+import stator, torch
+
+{before}
+
+def shifted(gm, inputs):
+    return lambda *args: tuple(out + 1 for out in gm(*args))
+
+STARTED.append(__name__)
+if len(STARTED) > 3:
+    raise SystemExit("started again and again")
+found = stator.bisect(lambda x: torch.relu(x.sin() + 1), (torch.ones(3),), backends=[shifted])
+"""
+
+
+def started(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Any]:
+    """Run a script as Python does, as `__main__`."""
+    names: list[str] = []
+    monkeypatch.setattr(builtins, "STARTED", names, raising=False)
+    module = types.ModuleType("__main__")
+    module.__file__ = str(path)
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    exec(compile(path.read_text(), str(path), "exec"), vars(module))
+    return names, vars(module).get("found")
+
+
+def test_a_script_that_bisects_at_its_top_level_is_run_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "toplevel.py"
+    path.write_text(SCRIPT.format(before=""))
+    names, found = started(path, monkeypatch)
+    assert names == ["__main__"]
+    assert found.first == "shifted"
+    assert found.reduced is not None
+    assert f"{path}:shifted" in found.script.read_text()
+
+
+def test_a_script_that_starts_itself_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "endless.py"
+    lookups = "from stator_backends import lookup; lookup(__file__ + ':not_there_yet')"
+    path.write_text(SCRIPT.format(before=f"STARTED.append(__name__); {lookups}"))
+    with pytest.raises(BackendError, match="if __name__ == '__main__'"):
+        started(path, monkeypatch)

@@ -4,6 +4,8 @@ it."""
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -113,3 +115,74 @@ def test_what_a_handler_raises_is_raised_by_the_call(fn: Callable[..., Any], bac
     signal.signal(SIGNAL, signal.SIG_IGN)
     assert torch.equal(compiled(X), X * 2 + 1)
     assert compiled.report.graph_count == 1
+
+
+@pytest.mark.parametrize(("fn", "backend"), WAYS, ids=["trace", "backend"])
+def test_handler_may_call_the_function_that_is_compiled(
+    fn: Callable[..., Any], backend: Any
+) -> None:
+    seen: list[Any] = []
+
+    def handler(number: int, frame: Any) -> None:
+        signal.signal(SIGNAL, signal.SIG_IGN)
+        seen.extend([compiled(X).tolist(), compiled(X).tolist()])
+
+    signal.signal(SIGNAL, handler)
+    compiled = stator.compile(fn, backend=backend)
+    assert torch.equal(compiled(X), X * 2 + 1)
+    assert seen == [(X * 2 + 1).tolist()] * 2
+    assert len(compiled.report.entries) == compiled.report.compile_count == 1
+    assert torch.equal(compiled(X), X * 2 + 1)
+    assert compiled.report.compile_count == 1
+
+
+def test_handler_runs_what_is_compiled_already() -> None:
+    backends: list[str] = []
+
+    def noting(graph: Any, inputs: list[Any]) -> Any:
+        return lambda *args: (backends.append("compiled"), graph(*args))[1]
+
+    other = stator.compile(lambda x: x + 3, backend=noting)
+    other(X)
+
+    def handler(number: int, frame: Any) -> None:
+        backends.clear()
+        assert torch.equal(other(X), X + 3)
+        assert torch.equal(other(X[:2].double()), X[:2].double() + 3)
+
+    signal.signal(SIGNAL, handler)
+    stator.compile(interrupts_the_trace, backend="eager")(X)
+    assert backends == ["compiled"]
+
+
+def test_handler_outside_of_compilations_compiles() -> None:
+    compiled = stator.compile(lambda x: x + 3, backend="eager")
+    signal.signal(SIGNAL, lambda number, frame: compiled(X))
+    signal.raise_signal(SIGNAL)
+    assert compiled.report.compile_count == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("body", ["pass", "compiled(x)"])
+def test_a_fast_timer_runs_through_the_first_compilation(body: str) -> None:
+    """In a process of its own, as modules are imported in the first compilation."""
+    program = f"""
+import signal, stator, torch
+
+def handler(number, frame):
+    {body}
+
+def fn(x):
+    for i in range(10):
+        x = torch.sin(x) + i
+    return x
+
+compiled, x = stator.compile(fn, backend="eager"), torch.ones(2)
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+result = compiled(x)
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert torch.equal(result, fn(x))
+assert len(compiled.report.entries) == 1
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -11,7 +11,14 @@ import torch
 from stator_backends import BackendSpec
 from stator_bytecode import HandlerTable
 from stator_guards import Source, TypeIs
-from stator_variables import BuilderTable, ConstantTracker, Emitter, Space, SymbolicDomain
+from stator_variables import (
+    DEFAULT_HANDLERS,
+    BuilderTable,
+    ConstantTracker,
+    Emitter,
+    Space,
+    SymbolicDomain,
+)
 from stator_variables import VariableTracker as Tracker
 
 X = torch.arange(3.0)
@@ -116,3 +123,29 @@ def test_backend_without_symbolic_sizes_is_named_where_they_are_requested() -> N
     assert len(shapes) == 3
     reasons = [entry.uncompiled for entry in compiled.report.entries]
     assert any("symbolic sizes" in reason for reason in reasons)
+
+
+def test_default_tables_are_merged_once_for_all_compilations() -> None:
+    first, second = stator.Stack(), stator.Stack()
+    assert first.tables()[0] is second.tables()[0]
+    assert first.tables()[1] is second.tables()[1]
+
+    own = stator.Stack(handlers=lambda: stator.default_handlers())
+    assert own.tables()[0] is own.tables()[0]
+    assert own.tables()[0] is not first.tables()[0]
+    assert own.tables()[0] == first.tables()[0]
+
+
+def test_handlers_that_are_added_later_are_used() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x * math.dist((0.0,), (2.0,))
+
+    stator.compile(lambda x: x + 1, backend="eager")(X)
+    DEFAULT_HANDLERS.handles(math.dist)(handle_dist)
+    try:
+        compiled = stator.compile(fn, backend="eager", fullgraph=True, isolate_recompiles=True)
+        assert torch.equal(compiled(X), X * 7)
+    finally:
+        del DEFAULT_HANDLERS._handlers[math.dist]
+    compiled = stator.compile(fn, backend="eager", isolate_recompiles=True)
+    assert torch.equal(compiled(X), X * 2)

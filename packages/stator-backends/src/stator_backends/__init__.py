@@ -32,7 +32,7 @@ from ._registry import (
 from ._repro import report_failure, write_repro
 from ._saved_graph import SavedGraph, minify_to
 from ._session import AmbientState, compile_session, one_at_a_time, preserved_rng
-from ._signal_handlers import ordinary_signal_handlers
+from ._signal_handlers import interrupts_compilation, ordinary_signal_handlers
 from ._step import begin_step, uses_steps
 from ._symbolic_sizes import with_sizes
 from ._tolerance import Tolerance
@@ -66,7 +66,8 @@ __all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "
 __all__ += ["LoweringOptions", "Uncompiled", "lower", "nodes_called"]
 __all__ += ["FrozenInputs"]
 __all__ += ["begin_step", "boxed", "uses_steps"]
-__all__ += ["compile_session", "one_at_a_time", "ordinary_signal_handlers", "preserved_rng"]
+__all__ += ["compile_session", "one_at_a_time", "preserved_rng"]
+__all__ += ["interrupts_compilation", "ordinary_signal_handlers"]
 # looking into a graph that gives something wrong
 __all__ += ["ComparisonReport", "Mismatch", "Tolerance", "check_graph", "compare", "write_repro"]
 __all__ += ["ACCURACY", "MINIFY_AFTER", "recording_first_call", "report_failure"]

@@ -1,5 +1,6 @@
 """Graphs that AOTAutograd refuses, and the operator that it had come to."""
 
+import os
 from pathlib import Path
 from traceback import walk_tb
 
@@ -43,9 +44,11 @@ _UNTRACEABLE = (
     DataDependentOutputException,
 )
 _AOT_AUTOGRAD, _TORCH = (
-    str(Path(str(module.__file__)).parent) for module in (_aot_autograd, torch)
+    str(Path(str(module.__file__)).parent) + os.sep for module in (_aot_autograd, torch)
 )
-_COMPILERS = tuple(str(Path(_TORCH, *parts)) for parts in (("_inductor",), ("_dynamo", "backends")))
+_COMPILERS = tuple(
+    str(Path(_TORCH, *parts)) + os.sep for parts in (("_inductor",), ("_dynamo", "backends"))
+)
 
 
 def node_refused(failure: BackendError, gm: GraphModule) -> Node | None:

@@ -10,9 +10,11 @@ import difflib
 import pkgutil
 import runpy
 import sys
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import attrs
@@ -30,7 +32,8 @@ ENTRY_POINT_GROUPS = ("stator_backends", "torch_dynamo_backends")
 def installed_entry_points() -> list[EntryPoint]:
     """Return the entry points of all installed distributions; the group that wins a clash of names
     comes first."""
-    return [point for group in ENTRY_POINT_GROUPS for point in entry_points(group=group)]
+    found = entry_points()
+    return [point for group in ENTRY_POINT_GROUPS for point in found.select(group=group)]
 
 
 @attrs.define(eq=False)
@@ -102,6 +105,10 @@ class BackendRegistry:
         return next((name for name in names if name in brought or ":" in name), None)
 
 
+_running: set[tuple[int, str]] = set()
+"""The threads that run a file at the moment, with the file."""
+
+
 @attrs.frozen
 class _InFile:
     """A backend by the place of its definition, to be loaded as an entry point is."""
@@ -112,7 +119,36 @@ class _InFile:
         place, _, name = self.value.rpartition(":")
         if not place.endswith(".py"):
             return pkgutil.resolve_name(self.value)
-        return runpy.run_path(place, run_name=Path(place).stem)[name]
+        # A script that is under way would start again, and do again what led here.
+        for namespace in _namespaces_of(place):
+            if name in namespace:
+                return namespace[name]
+        return _run(place)[name]
+
+
+def _namespaces_of(place: str) -> Iterator[dict[str, Any]]:
+    """Yield the namespaces of the modules of this process that a file was loaded as, also as
+    `__main__`."""
+    path = Path(place).resolve()
+    for module in [*sys.modules.values()]:
+        file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
+        is_named_so = isinstance(file, str) and file.endswith(path.name)
+        if is_named_so and Path(str(file)).resolve() == path:
+            yield vars(module)
+
+
+def _run(place: str) -> dict[str, Any]:
+    """Run a file as a module; raises ImportError where this thread is in the middle of that."""
+    case = (threading.get_ident(), place)
+    if case in _running:
+        raise ImportError(
+            f"{place} starts itself again: put what it runs under `if __name__ == '__main__':`"
+        )
+    _running.add(case)
+    try:
+        return runpy.run_path(place, run_name=Path(place).stem)
+    finally:
+        _running.discard(case)
 
 
 # The registry that names mean something in when nobody passes another one: built here, all in one

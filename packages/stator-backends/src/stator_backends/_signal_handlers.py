@@ -26,6 +26,7 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch._subclasses.schema_check_mode  # see `OrdinaryState.entered`
 from attrs import Factory, define, frozen
 from torch._guards import tracing
 from torch.utils._python_dispatch import _disable_current_modes
@@ -56,7 +57,10 @@ class OrdinaryState:
     @contextmanager
     def entered(self) -> Iterator[None]:
         """Put the state in place, without modes for functions and operators, and the present one
-        back at the end."""
+        back at the end.
+
+        Imports nothing: the next signal may arrive in the middle of that, and find half a module.
+        """
         present = AmbientState.capture()
         with ExitStack() as stack:
             stack.enter_context(uncompiled())
@@ -112,7 +116,7 @@ class Wrapping:
             put_back(number, handler)
             handler(number, frame)
             return
-        with self.state.entered():
+        with self.state.entered(), _interruption.under_way():
             self.running += 1
             try:
                 self.remove()
@@ -125,6 +129,32 @@ class Wrapping:
                 self.running -= 1
                 if not self.running:
                     self.install()
+
+
+class Interruption(threading.local):
+    """The number of handlers that run in the middle of a compilation of this thread."""
+
+    handlers = 0
+
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        self.handlers += 1
+        try:
+            yield
+        finally:
+            self.handlers -= 1
+
+
+_interruption = Interruption()
+
+
+def interrupts_compilation() -> bool:
+    """Return True in a signal handler that runs in the middle of a compilation.
+
+    Nothing is compiled there: modules are half imported, and a fast timer would compile without
+    end.
+    """
+    return _interruption.handlers > 0
 
 
 def put_back(number: int, handler: SignalHandler) -> None:

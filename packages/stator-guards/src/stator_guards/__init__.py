@@ -113,4 +113,11 @@ _NEED_TORCH = {
 def __getattr__(name: str) -> object:
     if name not in _NEED_TORCH:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(_importlib.import_module(_NEED_TORCH[name]), name)
+    try:
+        module = _importlib.import_module(_NEED_TORCH[name])
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        text = f"stator_guards.{name} is about tensors: pip install 'stator-guards[torch]'"
+        raise ModuleNotFoundError(text, name="torch") from None
+    return getattr(module, name)

@@ -98,6 +98,9 @@ class Cache:
     _decisions: dict[Hashable, Any] = Factory(dict)
     """A `Decision`, or a tuple of entries to scan, for each key."""
     _full: set[Hashable] = Factory(set)
+    _making: set[Hashable] = Factory(set)
+    """The cases for which the thread that has the lock makes an entry: the key, with the identities
+    of the objects, which live until then."""
     _lock: Any = field(factory=threading.RLock, repr=False)
 
     def lookup(
@@ -124,21 +127,37 @@ class Cache:
         """The entry for `state`, made if there is none; None past the limit, or when `make` gives
         None.
 
-        Threads that miss together make one entry. `make` may call back into this cache.
+        Threads that miss together make one entry. `make` may call back into this cache, and so may
+        a signal handler meanwhile; for the same objects that makes none, as it is being made.
         """
         if (entry := self.lookup(backend_key, state)) is not None or backend_key in self._full:
             return entry
         with self._lock:
-            entry = self.lookup(backend_key, state)
-            if entry is not None or self._is_past_limit(backend_key, state):
-                return entry
-            if (entry := self._mended(backend_key, state)) is not None:
-                # past the limit it would be done in vain where another guard fails then
-                return entry
-            reasons = self.reasons(state, backend_key)
-            if (entry := make()) is not None:
-                self.insert(entry, reasons)
+            case = (backend_key, *map(id, state))
+            if case in self._making:
+                return self.lookup(backend_key, state)
+            self._making.add(case)
+            try:
+                return self._found_or_made(backend_key, state, make)
+            finally:
+                self._making.discard(case)
+
+    def _found_or_made(
+        self, backend_key: Hashable, state: Sequence[object], make: Callable[[], Entry | None]
+    ) -> Entry | None:
+        entry = self.lookup(backend_key, state)
+        if entry is not None or self._is_past_limit(backend_key, state):
             return entry
+        if (entry := self._mended(backend_key, state)) is not None:
+            # past the limit it would be done in vain where another guard fails then
+            return entry
+        reasons = self.reasons(state, backend_key)
+        made = make()
+        # a call from within may have made one for other objects that serves these as well
+        if (entry := self.lookup(backend_key, state)) is not None or made is None:
+            return entry
+        self.insert(made, reasons)
+        return made
 
     def _mended(self, backend_key: Hashable, state: Sequence[object]) -> Entry | None:
         return next(
@@ -146,9 +165,14 @@ class Cache:
         )
 
     def insert(self, entry: Entry, reasons: Sequence[RecompileReason] = ()) -> None:
-        """Put a new entry first; entries that can never hold again are dropped."""
+        """Put a new entry first; entries that can never hold again are dropped.
+
+        It may be here already: another compiled object, or a signal handler, made it.
+        """
         with self._lock:
             old = self._entries.get(entry.backend_key, ())
+            if entry in old:
+                return
             entries = (entry, *(other for other in old if not other.guards.is_gone))
             self._entries[entry.backend_key] = entries
             self._decisions[entry.backend_key] = _decision(entries)
@@ -156,6 +180,7 @@ class Cache:
 
     def release_in_child(self) -> None:
         """Release the lock in a process that was forked while another thread made an entry."""
+        self._making.clear()
         self._lock._at_fork_reinit()
 
     def remove(self, entry: Entry) -> None:

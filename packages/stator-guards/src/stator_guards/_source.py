@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import attrs
+from stator_bytecode import is_own_module
 
 from stator_guards._cells import Cells
 from stator_guards._object_ref import ObjectRef
@@ -301,4 +302,4 @@ def _is_internal(fn: Callable[..., object]) -> bool:
     name."""
     module = getattr(fn, "__module__", None) or ""
     has_name = str(getattr(fn, "__name__", "")).isidentifier()
-    return not has_name or module.partition(".")[0].startswith("stator")
+    return not has_name or is_own_module(module)

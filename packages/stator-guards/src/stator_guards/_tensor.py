@@ -5,7 +5,7 @@ guards were made must stay so; that is the implied guard `AllDistinct`. Two sour
 tensor need a `SameObject` guard besides.
 """
 
-import weakref
+import itertools
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -77,8 +77,9 @@ class TensorMatch(Kind):
     keys: int
     sizes: tuple[int | None, ...]
     strides: tuple[int | None, ...]
-    reference: weakref.ref[Tensor] = field(eq=id, repr=False)
-    """One reference per tensor, so that its identity distinguishes dead tensors as well."""
+    address: int = field(repr=False)
+    """The identity of the tensor among those that live while a program is traced. A weak reference
+    would be seen: `torch.utils.swap_tensors` refuses such tensors, and programs count them."""
 
     rank = 30
     merge_key = None
@@ -101,7 +102,7 @@ class TensorMatch(Kind):
                 None if i in dynamic_strides else stride for i, stride in enumerate(strides)
             )
         facts = (type(tensor), tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad)
-        self.__attrs_init__(*facts, effective_keys(tensor), sizes, strides, weakref.ref(tensor))
+        self.__attrs_init__(*facts, effective_keys(tensor), sizes, strides, id(tensor))
 
     def matches(self, value: object) -> bool:
         """The same facts as the native check, one by one."""
@@ -211,7 +212,7 @@ def _unequal(what: str, old: Sequence[int | None], new: Sequence[int]) -> list[s
 def _firsts(guards: Sequence[Guard]) -> list[Guard]:
     """The guards whose tensor no earlier one is about."""
     kinds: list[Any] = [guard.kind for guard in guards]
-    first = {id(kind.reference): i for i, kind in reversed([*enumerate(kinds)])}
+    first = {kind.address: i for i, kind in reversed([*enumerate(kinds)])}
     return [guards[i] for i in sorted(first.values())]
 
 
@@ -223,11 +224,7 @@ def _native(guards: Sequence[Guard]) -> object:
     """Return the native check of several tensors; its slow equal where they have no strides, or are
     subclasses."""
     kinds: list[Any] = [guard.kind for guard in guards]
-    tensors = [kind.reference() for kind in kinds]
-    pairs = zip(tensors, kinds, strict=True)
-    examples = [
-        tensor if _is_as_described(tensor, kind) else _example(kind) for tensor, kind in pairs
-    ]
+    examples = [_example(kind) for kind in kinds]
     if any(example is None for example in examples):
         return _slow(kinds)
     # both keywords are needed: without them the native constructor reads past its arguments
@@ -239,18 +236,28 @@ def _native(guards: Sequence[Guard]) -> object:
 
 
 def _example(kind: TensorMatch) -> Tensor | None:
-    """Return a tensor with the facts that the native check takes from it, for one that has died or
-    changed."""
-    if kind.cls not in _PLAIN or kind.layout is not torch.strided:
+    """Return a tensor with the facts that the native check takes from it; None if there is none.
+
+    The tensor itself may have died or changed.
+    """
+    if kind.layout is not torch.strided or hasattr(kind.cls, "__del__"):
         return None
-    made = torch.empty(0, dtype=kind.dtype, device=kind.device).requires_grad_(kind.requires_grad)
-    if kind.cls is Parameter:
-        made = Parameter(made.detach(), kind.requires_grad)
-    return made if effective_keys(made) == kind.keys else None
+    with torch._C.DisableTorchFunctionSubclass():
+        for inference, is_conjugate in itertools.product((False, True), repeat=2):
+            with torch.inference_mode(inference):
+                made = _made(kind)
+                made = made.conj() if is_conjugate else made
+            if type(made) is kind.cls and effective_keys(made) == kind.keys:
+                return made
+    return None
 
 
-def _is_as_described(tensor: Tensor | None, kind: TensorMatch) -> bool:
-    return tensor is not None and tensor.layout is torch.strided and kind.matches(tensor)
+def _made(kind: TensorMatch) -> Tensor:
+    """Return an empty tensor of the class, which none of its code has made."""
+    made = torch.empty(0, dtype=kind.dtype, device=kind.device)
+    if kind.cls is not Tensor:
+        return Tensor._make_subclass(kind.cls, made, kind.requires_grad)
+    return made.requires_grad_(kind.requires_grad)
 
 
 def _slow(kinds: Sequence[TensorMatch]) -> Any:

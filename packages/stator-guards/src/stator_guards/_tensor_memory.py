@@ -79,9 +79,14 @@ class TensorLayout:
 
 def can_be_watched(tensor: Any) -> bool:
     """Return whether words prove the metadata: of strided tensors with plain storage and few
-    dimensions."""
+    dimensions.
+
+    Where modules convert their parameters by `torch.utils.swap_tensors`, none are: that refuses a
+    TensorImpl which something else holds.
+    """
     return (
         type(tensor) in (Tensor, torch.nn.Parameter)
+        and not torch.__future__.get_swap_module_params_on_conversion()
         and tensor.layout is torch.strided
         and tensor.dim() <= _DIMENSIONS
         and tensor_layout() is not None
@@ -137,10 +142,12 @@ class GradientSource(PartSource):
 
 
 def implementation_of(tensor: Tensor) -> object:
-    """Hold the TensorImpl of a tensor, and the tensor, whatever TensorImpl that refers to later."""
-    future: Any = torch._C.Future([])
-    future.set_result(tensor)
-    return tensor, future
+    """Hold the TensorImpl of a tensor, and the tensor, whatever TensorImpl that refers to later.
+
+    A list of C++ does; a Python list, or a future, would refer to the tensor alone.
+    """
+    script_list: Any = getattr(torch._C, "ScriptList")
+    return tensor, script_list([tensor])
 
 
 @functools.cache

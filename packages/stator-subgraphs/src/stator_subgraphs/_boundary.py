@@ -73,7 +73,7 @@ TEXTS: dict[str, Limit] = {
 def limit_of(error: BaseException) -> Limit | None:
     """The entry of the tables for this error; None for an error of the operator itself."""
     for cls in type(error).__mro__:
-        if str(cls.__module__).startswith("torch") and cls.__name__ in LIMITS:
+        if str(cls.__module__).partition(".")[0] == "torch" and cls.__name__ in LIMITS:
             return LIMITS[cls.__name__]
     text = str(error) if type(error) in (RuntimeError, AssertionError, NotImplementedError) else ""
     return next((limit for pattern, limit in TEXTS.items() if re.search(pattern, text)), None)

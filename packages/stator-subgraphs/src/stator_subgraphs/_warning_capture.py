@@ -18,7 +18,10 @@ import torch
 from stator_subgraphs import _fake
 from stator_subgraphs._location import Location
 
-MACHINERY = (os.path.dirname(__file__), os.path.join(os.path.dirname(torch.__file__), "_"))
+MACHINERY = (
+    os.path.join(os.path.dirname(__file__), ""),
+    os.path.join(os.path.dirname(torch.__file__), "_"),
+)
 SYMBOL = re.compile(r"\b[suz]\d+\b")
 
 

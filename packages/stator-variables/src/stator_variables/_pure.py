@@ -18,6 +18,8 @@ from typing import Any
 
 import torch
 
+from stator_variables._defining_module import module_of
+
 NUMPY: Any = sys.modules.get("numpy")  # torch loads it where it is installed, and works without it
 NUMBERS: tuple[type, ...] = (
     () if NUMPY is None else tuple({NUMPY.dtype(code).type for code in "bBhHiIlLqQefd"})
@@ -133,7 +135,7 @@ def has_own_methods(value: Any, *, of_text: bool = False) -> bool:
         (name, raw) for base in cls.__mro__ for name, raw in vars(base).items() if name[:2] == "__"
     ]
     own = {
-        name for name, raw in found if type(raw) is types.FunctionType and raw.__module__ != "enum"
+        name for name, raw in found if type(raw) is types.FunctionType and module_of(raw) != "enum"
     }
     return bool(own & _OF_TEXT if of_text else own - _OF_TEXT - _UNUSED)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -285,4 +286,5 @@ def where_of(node: Node) -> str:
     return next(iter([*reversed(of_program), *reversed(places)]), "")
 
 
-_TORCH = str(Path(torch.__file__).parent)
+# with a separator, as torch_geometric is not of torch
+_TORCH = str(Path(torch.__file__).parent) + os.sep

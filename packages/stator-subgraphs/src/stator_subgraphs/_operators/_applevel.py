@@ -16,6 +16,8 @@ from torch._functorch import eager_transforms
 from torch._higher_order_ops.flat_apply import is_valid_output
 from torch.autograd.function import FunctionCtx
 
+__app_level__ = True
+
 
 class Context(FunctionCtx):
     """A context that stores the same state as the real one, under the same names.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from copy import _keep_alive  # type: ignore[attr-defined]  # typeshed lacks it
 from typing import Any
 
+__app_level__ = True
+
 # Implemented by handlers.
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+__app_level__ = True
+
 
 def get_items(items: Any, obj: Any) -> object:
     """`operator.itemgetter(*items)(obj)`."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+__app_level__ = True
+
 _NOTHING: Any = object()
 
 

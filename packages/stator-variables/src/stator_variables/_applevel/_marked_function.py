@@ -8,6 +8,8 @@ from typing import Any
 from torch.nn import Module
 from torch.utils._pytree import is_constant_class, tree_flatten, tree_unflatten
 
+__app_level__ = True
+
 
 def call_marked(function: object, args: object, kwargs: object) -> object:
     leaves, spec = tree_flatten((args, kwargs), is_whole)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+__app_level__ = True
+
 
 def read(first: Any, then: Any, name: str) -> object:
     """`first` is its `__getattribute__`, `then` its `__getattr__`, bound: nothing is handled while

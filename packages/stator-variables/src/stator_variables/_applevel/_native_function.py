@@ -2,6 +2,8 @@
 
 from typing import Any
 
+__app_level__ = True
+
 
 def call_natively(function: Any, args: Any, kwargs: Any) -> Any:
     return function(*args, **kwargs)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+__app_level__ = True
+
 
 def heappush(heap: list[Any], item: object, /) -> None:
     heap.append(item)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+__app_level__ = True
+
 
 def one_by_one(matches: Any) -> object:
     """`re.Pattern.finditer`, of which C makes such an iterator, too."""

@@ -7,6 +7,8 @@ import math
 import sys
 from typing import Any
 
+__app_level__ = True
+
 _NOTHING: Any = object()
 _of_ints = {"min": builtins.min, "max": builtins.max}
 _COMPENSATES = sys.version_info >= (3, 12)

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+__app_level__ = True
+
 
 def cov(x: Any, correction: int) -> object:
     """The covariance of rows without weights (Correlation.cpp)."""

@@ -2,7 +2,6 @@
 in the globals and in modules, and through whatever those objects refer to."""
 
 import gc
-import sys
 import types
 from collections.abc import Iterable, Iterator, Set
 from inspect import getattr_static
@@ -10,6 +9,7 @@ from typing import Any
 
 import torch
 
+from stator_variables._defining_module import is_of_stdlib
 from stator_variables._objects._cache_contents import CACHED
 
 _LIMIT = 5_000
@@ -36,8 +36,8 @@ def reaches(roots: Iterable[object], targets: Set[int], with_torch: bool) -> boo
 def _references(found: object) -> Iterator[object]:
     if (inside := getattr_static(found, "__wrapped__", None)) is not None:
         yield inside  # of a cached function, a method, or a decorated function
-    if isinstance(found, types.FunctionType | type) and _is_of_library(found):
-        return
+    if isinstance(found, types.FunctionType | type) and is_of_stdlib(found):
+        return  # it refers to a program's objects only where it was given them
     if isinstance(found, types.FunctionType):
         yield from (found.__closure__, found.__defaults__, found.__kwdefaults__)
         yield from _used(found.__code__, found.__globals__)
@@ -56,12 +56,6 @@ def _is_of_torch(found: object) -> bool:
     if isinstance(found, types.FunctionType | type):
         return str(found.__module__).partition(".")[0] == "torch"
     return isinstance(found, torch.Tensor | torch.Generator)
-
-
-def _is_of_library(found: object) -> bool:
-    """Return whether a function or class is of the standard library, which refers to a program's
-    objects only where it was given them."""
-    return str(found.__module__).partition(".")[0] in sys.stdlib_module_names
 
 
 def _used(code: types.CodeType, scope: dict[str, Any]) -> Iterator[object]:

@@ -6,12 +6,14 @@ the next look-up.
 """
 
 import enum
+from types import FunctionType
 from typing import Any
 
 from stator_bytecode import Result
 from stator_guards import CapturedSource
 
 from stator_variables import _trackers as k
+from stator_variables._defining_module import module_of
 from stator_variables._objects._wrap import ATOMS
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
@@ -58,5 +60,6 @@ def _makes_combinations(cls: type) -> bool:
     hooks = [plain_lookup(cls, name) for name in ("_missing_", "__call__", "__or__", "__invert__")]
     functions = [getattr(hook, "__func__", hook) for hook in hooks if hook is not MISSING]
     return issubclass(cls, enum.Flag) and all(
-        getattr(function, "__module__", "") == "enum" for function in functions
+        isinstance(function, FunctionType) and module_of(function) == "enum"
+        for function in functions
     )

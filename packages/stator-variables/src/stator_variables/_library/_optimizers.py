@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.optim.adam import adam
 from torch.optim.optimizer import Optimizer
 
+from stator_variables._defining_module import module_of
 from stator_variables._objects import _inlining
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
@@ -81,7 +82,7 @@ def state_first(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs)
     if function.code.co_name != "_init_group" or function.real is MISSING:
         return MISSING
     optimizer = args[0].real
-    is_of_torch = str(function.real.__module__).startswith("torch.optim.")
+    is_of_torch = module_of(function.real).startswith("torch.optim.")
     if not is_of_torch or not isinstance(optimizer, Optimizer) or not _is_untouched(t, optimizer):
         return MISSING
 

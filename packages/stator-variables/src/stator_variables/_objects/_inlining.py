@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Set
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 from warnings import catch_warnings, filterwarnings, resetwarnings, simplefilter
 
@@ -11,6 +11,7 @@ from torch.nested._internal.nested_tensor import jagged_from_tensor_and_lengths
 from torch.nn import Module
 from torch.nn.modules.lazy import LazyModuleMixin
 
+from stator_variables._defining_module import module_of
 from stator_variables._space import Space
 from stator_variables._trackers import FunctionTracker
 
@@ -217,9 +218,12 @@ def behind_bookkeeping(function: Any) -> Any:
         return function.__wrapped__
     if getattr(function, "_torchdynamo_disable", False):
         original = getattr(function, "_torchdynamo_orig_callable", None)
-        is_of_optimizer = _is_in(str(getattr(original, "__module__", "")), _of_torch("optim"))
+        is_of_optimizer = isinstance(original, FunctionType) and _is_in(
+            module_of(original), _of_torch("optim")
+        )
         return original if is_of_optimizer else None
-    if (name := _WRAPPED.get(str(getattr(function, "__module__", None)))) is None:
+    name = _WRAPPED.get(str(getattr(function, "__module__", None)))
+    if name is None or module_of(function) not in _WRAPPED:
         return None
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
     manager = cells["self"].cell_contents if "self" in cells else None

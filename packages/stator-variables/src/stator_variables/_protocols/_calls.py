@@ -143,9 +143,9 @@ def function_frame(t: Space, function: Any, slots: list[Any]) -> Frame:
 
 
 def is_app_level(globals_vt: VariableTracker) -> bool:
-    """Return True if a function is of a module or package named `_applevel`: it represents one in
+    """Return True if a function is of a module that declares its functions to stand for ones in
     C."""
-    return "._applevel" in str(globals_vt.real.get("__name__", ""))
+    return globals_vt.real.get("__app_level__") is True
 
 
 def function_defaults(t: Space, function: FunctionTracker) -> tuple[list[Any], dict[str, Any]]:

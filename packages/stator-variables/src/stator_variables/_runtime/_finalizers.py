@@ -27,7 +27,10 @@ from types import (
 from typing import Any
 
 import torch
+from stator_bytecode import is_own_module
 from stator_guards import identity, shown_as
+
+from stator_variables._defining_module import module_of
 
 _HOLDS_OR_CHANGES = 1 << 14 | 1 << 9  # Py_TPFLAGS_HAVE_GC, Py_TPFLAGS_HEAPTYPE
 LIMIT = 2000
@@ -378,7 +381,10 @@ def _is_of_machinery(reference: weakref.ref[object]) -> bool:
     once its compiler is imported, or of a guard. An attribute of a proxy would be looked up on its
     referent."""
     called = reference.__callback__ if issubclass(type(reference), weakref.ref) else None
-    return type(called) is FunctionType and str(called.__module__).startswith(("torch.", "stator_"))
+    if type(called) is not FunctionType:
+        return False
+    module = module_of(called)
+    return module.startswith("torch.") or is_own_module(module)
 
 
 # -- references ------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import torch
 from stator_guards import CallSource, Source, shown_as
 from torch import Tensor
 
+from stator_variables._defining_module import module_of
 from stator_variables._pure import DTYPES, NUMPY
 from stator_variables._runtime._warnings import filtered
 from stator_variables._tracker import Args, Kwargs
@@ -250,7 +251,7 @@ def is_hooked(classes: Iterable[type]) -> bool:
     """Return True if one of these classes has an `__init_subclass__` in code of the program."""
     hooks = (vars(cls).get("__init_subclass__") for cls in classes)
     return any(
-        isinstance(hook, classmethod) and hook.__func__.__module__ != "typing" for hook in hooks
+        isinstance(hook, classmethod) and module_of(hook.__func__) != "typing" for hook in hooks
     )
 
 

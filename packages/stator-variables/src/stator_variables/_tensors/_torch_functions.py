@@ -11,6 +11,7 @@ import torch.compiler
 from stator_bytecode import Result
 from torch.nn import Module
 
+from stator_variables._defining_module import module_of
 from stator_variables._objects import _dict_entries
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
@@ -229,9 +230,10 @@ def call_by_name(t: Space, function: Any, args: Args) -> object:
     which makes it a constant from here on; and what functions of torch test of sizes, which
     natively are ints, except the ragged one of a jagged tensor.
     """
-    if function.__name__ == "is_compiling" and str(function.__module__).startswith("torch._dynamo"):
+    module = module_of(function)
+    if function.__name__ == "is_compiling" and module.startswith("torch._dynamo"):
         return is_compiling(t, [], {})
-    if function.__module__ == "torch.fx.experimental.symbolic_shapes" and len(args) == 1:
+    if module == "torch.fx.experimental.symbolic_shapes" and len(args) == 1:
         if function.__name__ == "is_nested_int" and is_a(args[0], ConstantTracker | NumberTracker):
             vt = args[0]
             return ConstantTracker(is_a(vt, NumberTracker) and vt.example.node.is_nested_int())
@@ -242,13 +244,11 @@ def call_by_name(t: Space, function: Any, args: Args) -> object:
         )
     if (
         function.__name__ == "mark_static"
-        and function.__module__ == "torch._dynamo.decorators"
+        and module == "torch._dynamo.decorators"
         and len(args) == 2
     ):
         # ShapeEnv guards the value of a symbol that is read
         int(args[0].example.size(args[1].constant()))
         return ConstantTracker(None)
-    is_export_query = function.__name__ == "is_in_onnx_export" and str(
-        function.__module__
-    ).startswith("torch.onnx")
+    is_export_query = function.__name__ == "is_in_onnx_export" and module.startswith("torch.onnx")
     return ConstantTracker(False) if is_export_query else None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_bytecode import FlatState
+from stator_bytecode import FlatState, is_own_module
 from stator_guards import Cache, Entry, Guard
 from torch._logging import structured
 from torch._logging._internal import trace_structured
@@ -175,12 +175,13 @@ def _stack(target: Target) -> list[dict[str, Any]]:
     return structured.from_traceback([*traceback.StackSummary.extract(reversed(frames)), first])
 
 
-_OWN = ("stator.", "stator_", "torch._logging", "contextlib")
+_OWN = ("torch._logging", "contextlib")
 
 
 def _is_own(frame: FrameType) -> bool:
     module = str(frame.f_globals.get("__name__"))
-    return module.startswith(_OWN) or frame.f_code.co_filename.startswith(WRAPPERS)
+    is_own = is_own_module(module) or module.startswith(_OWN)
+    return is_own or frame.f_code.co_filename.startswith(WRAPPERS)
 
 
 def _metrics(made: Compilation) -> dict[str, Any]:

@@ -19,6 +19,7 @@ Nothing of this costs a call that does not raise, except for the copies of 3.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ from stator_bytecode import (
     Point,
     Site,
     exception_field,
+    is_own_module,
     passed_over,
     set_exception_field,
 )
@@ -324,7 +326,11 @@ def _behind_machinery(entry: Any) -> Any:
     return entry
 
 
-_OWN_FOLDERS = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
+_PACKAGES = [name for name in sys.modules if "." not in name and is_own_module(name)]
+# with a separator, as torch_geometric is not of torch
+_OWN_FOLDERS = tuple(
+    str(Path(str(sys.modules[name].__file__)).parent) + os.sep for name in ("torch", *_PACKAGES)
+)
 
 
 def _is_machinery(filename: str) -> bool:

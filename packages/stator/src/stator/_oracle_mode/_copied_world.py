@@ -28,7 +28,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import FlatState
+from stator_bytecode import FlatState, is_own_module
 from stator_variables import UNTOLD, history_of
 
 from stator._oracle_mode._comparison import ATOMS, Comparison, parts
@@ -324,8 +324,4 @@ def _namespace_of(cls: type) -> NamedValues:
 def _is_of_a_library(namespace: NamedValues) -> bool:
     top = str(namespace.get("__name__")).partition(".")[0]
     file = str(namespace.get("__file__") or "")
-    return (
-        top in sys.stdlib_module_names - {"__main__"}
-        or top.startswith("stator")
-        or is_installed(file)
-    )
+    return top in sys.stdlib_module_names - {"__main__"} or is_own_module(top) or is_installed(file)

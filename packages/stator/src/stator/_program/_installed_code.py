@@ -1,14 +1,14 @@
 """Code that is installed in this environment, as opposed to that of the program."""
 
+import os
 import sysconfig
 from pathlib import Path
 
 import torch
 
-_FOLDERS = tuple(
-    {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}
-    | {str(Path(torch.__file__).parents[1])}
-)
+_PATHS = {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}
+_PATHS |= {str(Path(torch.__file__).parents[1])}
+_FOLDERS = tuple(path + os.sep for path in _PATHS)
 
 
 def is_installed(filename: str) -> bool:

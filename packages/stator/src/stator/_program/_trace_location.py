@@ -191,7 +191,7 @@ def _is_with(frame: Frame, start: int) -> bool:
 def _is_of_torch(leave: VariableTracker) -> bool:
     """Return True if `leave`, the `__exit__` of an open `with`, is that of a manager of torch."""
     manager = getattr(leave, "receiver", None)
-    return manager is not None and str(manager.cls.__module__).startswith("torch")
+    return manager is not None and _is_torch(str(manager.cls.__module__))
 
 
 def _catches(frame: Frame, start: int, matches: Callable[[Any], bool]) -> bool:
@@ -240,7 +240,12 @@ def _global_of(frame: Frame, name: str) -> object:
 
 def _may_be_raised_by_torch(cls: object) -> bool:
     """Return False for the exceptions of other libraries and of the program."""
-    return not isinstance(cls, type) or cls.__module__.startswith(("builtins", "torch"))
+    return not isinstance(cls, type) or cls.__module__ == "builtins" or _is_torch(cls.__module__)
+
+
+def _is_torch(module: str) -> bool:
+    """Return True for the name of a module of torch, not for `torch_geometric`."""
+    return module.partition(".")[0] == "torch"
 
 
 def module_path(source: Source) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_backends import AmbientState, ordinary_signal_handlers
+from stator_backends import AmbientState, interrupts_compilation, ordinary_signal_handlers
 from stator_bytecode import (
     CallSite,
     FlatState,
@@ -214,7 +214,8 @@ class Region:
     def _may_compile(self, place: CompiledTarget, state: FlatState, key: Hashable) -> bool:
         """Return whether a call that no entry accepts is compiled. Raises InvalidUse where that is
         an error."""
-        if _must_not_compile(place, state) or disabled_by_environment():
+        is_off = interrupts_compilation() or disabled_by_environment()
+        if _must_not_compile(place, state) or is_off:
             return False
         self._follow_settings()
         name = stance().name

@@ -36,6 +36,11 @@ def output_graph(places: Any, capture_data: bool = False) -> object:
 
 
 @functools.cache  # installed distributions are enumerated once per process
+def _points() -> Any:
+    return entry_points()
+
+
+@functools.cache
 def _installed(group: str) -> tuple[Any, ...]:
     """Return the tables that installed distributions announce under an entry point group.
 
@@ -43,7 +48,7 @@ def _installed(group: str) -> tuple[Any, ...]:
     program.
     """
     tables = []
-    for point in entry_points(group=group):
+    for point in _points().select(group=group):
         try:
             tables.append(point.load())
         except Exception as error:  # importing a distribution of somebody else may raise anything
@@ -121,6 +126,10 @@ def is_lasting(value: object) -> bool:
     return issubclass(type(value), torch.nn.Module | torch.optim.Optimizer)
 
 
+Tables = tuple[Mapping[Any, Any], BuilderTable]
+"""Handlers with operators, and builders."""
+
+
 @attrs.frozen
 class Stack:
     """The layers a compilation runs through; a fork passes one with its own parts.
@@ -135,16 +144,43 @@ class Stack:
     handlers: Callable[[], Mapping[Any, Any]] = default_handlers
     operators: Callable[[], Mapping[Any, Any]] = default_operators
     builders: Callable[[], BuilderTable] = default_builders
-    _all: list[tuple[Mapping[Any, Any], BuilderTable]] = attrs.field(
-        factory=list, init=False, eq=False, repr=False
-    )
+    _all: list[Tables] = attrs.field(factory=list, init=False, eq=False, repr=False)
 
-    def tables(self) -> tuple[Mapping[Any, Any], BuilderTable]:
+    def tables(self) -> Tables:
         """Return handlers and operators, merged by the first trace, and the builders."""
+        made = (self.handlers, self.operators, self.builders)
+        if made == (default_handlers, default_operators, default_builders):
+            return _default_tables(_sizes())
         if not self._all:
-            handlers: HandlerTable[Any, Any] = HandlerTable("callable", dict(self.handlers()))
-            self._all.append((handlers.merged_with(self.operators()), self.builders()))
+            self._all.append(_merged(*made))
         return self._all[0]
+
+
+def _merged(
+    handlers: Callable[[], Mapping[Any, Any]],
+    operators: Callable[[], Mapping[Any, Any]],
+    builders: Callable[[], BuilderTable],
+) -> Tables:
+    merged: HandlerTable[Any, Any] = HandlerTable("callable", dict(handlers()))
+    return merged.merged_with(operators()), builders()
+
+
+@functools.lru_cache(maxsize=1)
+def _default_tables(sizes: tuple[int, ...]) -> Tables:
+    """Merge the default tables, once per process, and again when one of them has grown."""
+    return _merged(default_handlers, default_operators, default_builders)
+
+
+def _sizes() -> tuple[int, ...]:
+    """Return the sizes of the tables that the defaults are merged from: handlers are only ever
+    added to a table, by whoever imported it."""
+    from stator_subgraphs import OPERATORS
+
+    tables: list[Any] = [DEFAULT_HANDLERS, _module.handlers, _comptime.handlers, OPERATORS]
+    tables += [*_installed("stator_handlers"), *_installed("stator_operators")]
+    for builders in _installed("stator_builders"):
+        tables += [builders.by_class, builders.by_base]
+    return tuple(map(len, tables))
 
 
 OURS = {

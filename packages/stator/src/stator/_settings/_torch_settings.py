@@ -69,10 +69,17 @@ def _of_variables() -> frozenset[str]:
     return frozenset(_RENAMED.get(name, name) for name in found)
 
 
+def _config() -> Any:
+    """Return torch's module of settings; None before it was imported, and in the middle of that,
+    where a signal handler may call a compiled function."""
+    config = sys.modules.get(MODULE)
+    return config if hasattr(config, "_config") else None
+
+
 def is_changed(name: str) -> bool:
     """Return True if the program has given a setting another value than its default."""
     by_variable = name in _of_variables()
-    config = sys.modules.get(MODULE)
+    config = _config()
     if config is None or name not in config._config:
         return False
     if by_variable:
@@ -89,7 +96,7 @@ def without_effect() -> dict[str, Callable[[], object]]:
 
     Left out are aliases of other settings, and those that torch itself warns of.
     """
-    config = sys.modules[MODULE]
+    config: Any = _config()
     by_variable = _of_variables()
     return {
         # `bool` gives a value for those that a variable of the environment has set
@@ -119,7 +126,7 @@ def warn_of_settings() -> None:
     found = [
         f"torch.compiler.config.{name}" for name in SOURCES if getattr(compiler_settings, name)
     ]
-    if MODULE in sys.modules:
+    if _config() is not None:
         # `is_changed` is too slow for all of them: this runs in each call of `compile`
         given = (name for name, get in without_effect().items() if get() is not _UNSET_SENTINEL)
         found += [f"{MODULE}.{name}" for name in given if is_changed(name)]
