@@ -18,6 +18,7 @@ from stator_variables._builtin import (
     _builtins,
     _class_functions,
     _exception_methods,
+    _generic_aliases,
     _iterator_functions,
     _scopes,
     _values,
