@@ -40,6 +40,10 @@ INLINED_FUNCTIONS = (
     "patch_track_step_called.<locals>.wrap_step.<locals>.wrapper",
     # a function decorated with a context manager
     "wrap_dunder_call_ctx_manager.<locals>.inner",
+    # a function of arrays that takes tensors
+    "wrap_numpy",
+    "wrap_numpy.<locals>.wrap",
+    "wrap_numpy.<locals>.wrap.<locals>.<lambda>",
 )
 """The ends of names of functions that are exceptions, too."""
 
