@@ -89,15 +89,22 @@ def in_python(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return app_level(t, app.cached_property_get, args, kwargs)
 
 
-@handlers.handles_each(vars(functools.partial)[name] for name in ("func", "args"))
+@handlers.handles_each(vars(functools.partial)[name] for name in ("func", "args", "keywords"))
 def part_of_partial(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     vt = args[0]
     if vt.source is not None:
-        return _c_fields.read_existing_field(t, of, vt, of.__name__)
+        found = _c_fields.read_existing_field(t, of, vt, of.__name__)
+        if of.__name__ == "keywords":
+            t.journal.assign(vt, existing=found)
+        return found
     if of.__name__ == "func":
         return vt.function
+    if of.__name__ == "keywords":
+        if vt.keywords is None:
+            t.journal.assign(vt, keywords=_new_values.new_dict(vt.given))
+        return vt.keywords
     if vt.args_tuple is None:
-        vt.args_tuple = TupleTracker([*vt.args])
+        t.journal.assign(vt, args_tuple=TupleTracker([*vt.args]))
     return vt.args_tuple
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import torch
 from stator_bytecode import HandlerTable, Result
 
+from stator_variables._applevel import _methods as app
 from stator_variables._library import _array_resize
 from stator_variables._objects import _new_values, _number, _number_of_numpy
 from stator_variables._objects._list import ListTracker
+from stator_variables._objects._method_table import app_level
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import DTYPES, NUMBERS, NUMPY
 from stator_variables._runtime._warnings import filtered
@@ -306,6 +308,22 @@ def _size(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return _torch_calls.read_metadata(t, torch.Tensor.numel, [args[0].tensor], {})
 
 
+def _byte_count(t: Space, args: Args, kwargs: Kwargs) -> Any:
+    itemsize = ConstantTracker(args[0].tensor.example.itemsize)
+    return app_level(t, app.product, [_size(t, args, kwargs), itemsize])
+
+
+def _strides(t: Space, args: Args, kwargs: Kwargs) -> Any:
+    """The steps in bytes. Those of dimensions without a second item are arbitrary."""
+    tensor, flipped = args[0].tensor, args[0].flipped
+    if any(size < 2 for size in tensor.example.shape):
+        raise t.unsupported("numpy", "strides of an array that is shorter than two somewhere")
+    steps = _torch_calls.metadata_value(t, tensor.example.stride(), "stride", [tensor], {})
+    itemsize = tensor.example.itemsize
+    signs = [-itemsize if i in flipped else itemsize for i in range(len(steps.items))]
+    return app_level(t, app.products, [steps, TupleTracker(map(ConstantTracker, signs))])
+
+
 def _metadata(read: Callable[[Any], Any]) -> Any:
     return lambda t, args, kwargs: ConstantTracker(read(args[0].tensor.example))
 
@@ -324,6 +342,8 @@ def _of_tensors(field: Callable[..., Any]) -> Callable[..., Any]:
 _FIELDS = {
     "shape": _shape,
     "size": _size,
+    "nbytes": _byte_count,
+    "strides": _strides,
     "__len__": _length,
     "ndim": _metadata(lambda example: example.dim()),
     "itemsize": _metadata(lambda example: example.itemsize),
