@@ -12,6 +12,8 @@ import stator
 import torch
 from torch import Tensor, nn
 
+from integration_tests.support.oracle import assert_same
+
 script: Any = torch.jit.script
 jit: Any = torch.jit
 is_scripting = jit.is_scripting
