@@ -21,6 +21,7 @@ from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _array_sample, _array_tensors, _arrays, _torch_calls
 from stator_variables._tensors._arrays import layer
+from stator_variables._tensors._arrays_beside_tensors import is_tensor, wrapped
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     NONE,
@@ -200,7 +201,10 @@ def _function(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if of not in _SUBSTITUTES:
         raise t.unsupported("builtin", f"a call of numpy.{getattr(of, '__name__', '?')}")
     operands = [_as_array(t, of, vt, kwargs) for vt in args]
-    return _arrays.compute(t, of, _substitute(layer, _SUBSTITUTES[of]), operands, kwargs)
+    substitute = _substitute(layer, _SUBSTITUTES[of])
+    if isinstance(of, NUMPY.ufunc) and not kwargs and any(map(is_tensor, args)):
+        return wrapped(t, args, lambda given: _arrays.compute(t, of, substitute, given, {}))
+    return _arrays.compute(t, of, substitute, operands, kwargs)
 
 
 def _is_symbolic_size(vt: VariableTracker) -> bool:
