@@ -184,4 +184,5 @@ def _is_apart(vt: Any, name: str) -> bool:
     operator can have set: those in place may."""
     if vt.real is MISSING or vt.example._version:
         return False
-    return type(vars(vt.real)[name]) in _ATOMS and name not in vt.real.__tensor_flatten__()[0]
+    is_atom = type(vars(vt.real)[name]) in (*_ATOMS, float, complex)
+    return is_atom and name not in vt.real.__tensor_flatten__()[0]
