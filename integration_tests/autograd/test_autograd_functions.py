@@ -577,10 +577,27 @@ class NumberAsGradient(ForwardOnly):
         return 3
 
 
-class Batched(LooksAtGradients):
+class Batched(Function):
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.factor = 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return grad * ctx.factor
+
     @staticmethod
     def vmap(info: Any, in_dims: Any, x: Tensor) -> Any:
-        return x * 2, 0
+        return x * 3, in_dims[0]
+
+
+def _under_vmap(x: Tensor, w: Tensor) -> Any:
+    y = x * 2
+    return torch.vmap(Batched.apply)(y), y + w
 
 
 class Boxed(LooksAtGradients):
@@ -613,7 +630,7 @@ BROKEN |= {
     "that writes to an unmarked argument": _applying(WritesUnmarked),
     "whose backward gives two gradients": _applying(TwoGradients),
     "whose backward gives a number": _applying(NumberAsGradient),
-    "with a vmap of its own": _applying(Batched),
+    "with a vmap of its own, under it": _under_vmap,
     "whose backward takes a list": _applying(Boxed),
     "of the old style": _applying(InTheOldStyle),
     "with a keyword argument": _applying(Power, n=2),
@@ -680,3 +697,17 @@ def test_missing_gradient_is_none_for_a_backward_that_wants_to_know() -> None:
         other.sum().backward()
         assert torch.equal(x.grad, torch.full_like(x, 3.0))
         assert values.grad_fn.name() == "SortedBackward"
+
+
+OUTSIDE_OF_VMAP: dict[str, Program] = {
+    "alone": _applying(Batched),
+    "under grad": lambda x, w: torch.func.grad(lambda y: Batched.apply(y * w).sum())(x),
+    "under jacrev": lambda x, w: torch.func.jacrev(Batched.apply)(x[0]) + w.sum(),
+}
+
+
+@pytest.mark.parametrize("title", OUTSIDE_OF_VMAP)
+def test_a_vmap_of_its_own_is_no_break_where_nothing_is_mapped(title: str) -> None:
+    program = OUTSIDE_OF_VMAP[title]
+    compiled = stator.compile(program, backend="eager", fullgraph=True)
+    assert_same(program, compiled, make_args, tolerance=CLOSE)

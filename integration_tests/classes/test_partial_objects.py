@@ -6,9 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import stator
 import torch
 from torch import Tensor
+
+from integration_tests.support.oracle import assert_same
 
 STACK: list[Handler] = []
 
@@ -101,3 +104,57 @@ class Layer:
 
 def test_partial_as_a_method() -> None:
     same(lambda layer, x: layer.doubled(x), Layer(), torch.ones(2))
+
+
+def keywords_are_read(x: Tensor) -> Any:
+    made = functools.partial(torch.add, x, alpha=2)
+    return made(x), made.keywords, made.keywords is made.keywords, made.func is torch.add
+
+
+def keywords_are_changed(x: Tensor) -> Any:
+    made = functools.partial(torch.add, alpha=2)
+    made.keywords["alpha"] = 3
+    inner = functools.partial(made, x)
+    made.keywords["alpha"] = 7
+    return inner(x), made(x, x), inner.keywords
+
+
+def both_leave(x: Tensor) -> Any:
+    made = functools.partial(torch.add, alpha=2)
+    made.keywords["alpha"] = x.shape[0]
+    return made, made.keywords
+
+
+def keywords_leave_first(x: Tensor) -> Any:
+    made = functools.partial(torch.add, x, alpha=2)
+    return made.keywords, made.args, made, made.args[0] * 2
+
+
+def keywords_are_emptied(x: Tensor) -> Any:
+    made = functools.partial(torch.add, alpha=2)
+    del made.keywords["alpha"]
+    return made(x, x), made.keywords
+
+
+READING = (keywords_are_read, keywords_are_changed, both_leave, keywords_are_emptied)
+
+
+@pytest.mark.parametrize("program", READING, ids=lambda each: each.__name__)
+def test_keywords_of_a_new_partial(program: Callable[[Tensor], Any]) -> None:
+    compiled = stator.compile(program, backend="eager", fullgraph=True)
+    assert_same(program, compiled, lambda: (torch.ones(2),))
+
+
+def test_parts_that_leave_before_their_partial() -> None:
+    compiled = stator.compile(keywords_leave_first, backend="eager")
+    assert_same(keywords_leave_first, compiled, lambda: (torch.ones(2),))
+
+
+def test_keywords_of_an_existing_partial_are_changed() -> None:
+    def program(x: Tensor, given: Any) -> Any:
+        before = given(x, x), given.keywords["alpha"]
+        given.keywords["alpha"] = 5
+        return before, given(x, x), given.keywords
+
+    compiled = stator.compile(program, backend="eager")
+    assert_same(program, compiled, lambda: (torch.ones(2), functools.partial(torch.add, alpha=2)))

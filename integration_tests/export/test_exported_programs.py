@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import pathlib
 import subprocess
 import sys
@@ -283,3 +284,31 @@ def test_shared_parameter_has_the_name_by_which_it_is_read_first(cls: Any) -> No
     )
     assert ours == theirs
     assert torch.equal(programs[0].module()(x), made(x))
+
+
+LOG = logging.getLogger(__name__)
+SHOWN: dict[str, Any] = {
+    "print": lambda x: print("seen", x, x.shape, sep=", ", file=sys.stderr),
+    "print of an object": lambda x: print(LOG),
+    "print of a size": lambda x: print(f"{x.shape[0]} rows"),
+    "logging.info": lambda x: logging.info("%s", x),
+    "a method of a logger": lambda x: LOG.warning("%s", x),
+    "Logger.log": lambda x: LOG.log(logging.ERROR, "seen"),
+    "warnings.warn": lambda x: warnings.warn(f"{x.shape}", stacklevel=1),
+}
+
+
+@pytest.mark.parametrize("show", SHOWN.values(), ids=SHOWN)
+def test_what_only_shows_something_is_dropped(
+    show: Any, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Showing(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return x * 2, show(x)
+
+    program = stator.export(Showing(), (torch.ones(2),))
+    theirs = torch.export.export(Showing(), (torch.ones(2),), strict=True)
+
+    assert program.graph_module.code == theirs.graph_module.code
+    assert capfd.readouterr() == ("", "")
+    assert not caplog.records

@@ -574,3 +574,59 @@ def test_calls_with_constants_leave_hits_and_order_as_they_do_plainly(bound: int
     compiled = stator.compile(fn, backend="eager", fullgraph=True)
     assert outcomes(compiled) == outcomes(fn)
     assert outcomes(compiled) == outcomes(fn)
+
+
+class Width:
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+
+WIDTHS = {"narrow": Width(2), "wide": Width(5)}
+
+
+def rows_of(*parts: Any) -> int:
+    STATE["log"].append(parts)
+    width = next(part for part in _flattened(parts) if isinstance(part, Width))
+    return width.rows
+
+
+def _flattened(parts: Any) -> Any:
+    for part in parts:
+        yield from _flattened(part) if isinstance(part, tuple) else (part,)
+
+
+GIVEN: dict[str, Callable[[Tensor, Width], tuple[Any, ...]]] = {
+    "an object": lambda x, width: (width,),
+    "a tuple of objects": lambda x, width: ((width, "b"),),
+    "a tuple in a tuple": lambda x, width: (((1, width), None),),
+    "an object beside a size": lambda x, width: ((x.shape[0], width),),
+    "an object of a global": lambda x, width: ((WIDTHS["wide"], 3),),
+    "a class and a function": lambda x, width: ((Width, rows_of, width),),
+}
+
+
+@pytest.mark.parametrize("make", GIVEN.values(), ids=GIVEN)
+def test_a_cached_function_that_is_given_tuples_of_objects(make: Callable[..., Any]) -> None:
+    caches = [functools.lru_cache(rows_of) for _ in range(2)]
+
+    def program(x: Tensor, width: Width, cached: Any) -> Any:
+        return x.new_ones(cached(*make(x, width))), cached(*make(x, width))
+
+    compiled = stator.compile(program, backend="eager")
+    for rows, name in ((2, "narrow"), (2, "narrow"), (3, "wide"), (2, "narrow"), (4, "wide")):
+        found = []
+        for call, cached in ((program, caches[0]), (compiled, caches[1])):
+            STATE["log"] = []
+            found.append((call(torch.ones(rows, 3), WIDTHS[name], cached), STATE["log"]))
+        assert_equal(found[0], found[1], f"{rows} rows, {name}")
+        assert caches[0].cache_info() == caches[1].cache_info()
+
+
+def test_a_tuple_of_objects_is_no_break() -> None:
+    cached = functools.lru_cache(lambda parts: len(parts) + 1)
+
+    def program(x: Tensor, width: Width) -> Any:
+        return x * cached((width, Width, 3))
+
+    compiled = stator.compile(program, backend="eager", fullgraph=True)
+    assert_same(program, compiled, lambda: (torch.ones(2), WIDTHS["wide"]))

@@ -12,6 +12,8 @@ import stator
 import torch
 from torch import Tensor, nn
 
+from integration_tests.support.oracle import assert_same
+
 script: Any = torch.jit.script
 jit: Any = torch.jit
 is_scripting = jit.is_scripting
@@ -124,3 +126,37 @@ def test_a_scripted_module_in_a_model_costs_one_break() -> None:
         assert compiled(X).equal(model(X))
     assert len(compiled.report.breaks) == 1
     assert compiled.report.graph_count == 2
+
+
+@torch.jit.script_if_tracing
+def doubled(x: torch.Tensor, times: int = 2) -> torch.Tensor:
+    """The sum of several."""
+    for _ in range(times):
+        x = x + x
+    return x
+
+
+def unwrapped(x: torch.Tensor) -> Any:
+    return torch.jit._unwrap_optional(x) * 2
+
+
+def unwrapped_none(x: torch.Tensor) -> Any:
+    try:
+        return torch.jit._unwrap_optional(None)
+    except AssertionError as error:
+        return x * 2, str(error)
+
+
+ONLY_FOR_SCRIPTS: dict[str, Any] = {
+    "script_if_tracing": lambda x: doubled(x, times=3) - doubled(x),
+    "its original": lambda x: (doubled.__doc__, doubled(x * 2)),
+    "_unwrap_optional": unwrapped,
+    "_unwrap_optional of None": unwrapped_none,
+}
+
+
+@pytest.mark.parametrize("title", ONLY_FOR_SCRIPTS)
+def test_what_only_scripts_need_is_captured(title: str) -> None:
+    program = ONLY_FOR_SCRIPTS[title]
+    compiled = stator.compile(program, backend="eager", fullgraph=True)
+    assert_same(program, compiled, lambda: (torch.ones(2),))

@@ -691,3 +691,50 @@ def test_class_that_was_copied_is_the_same() -> None:
     copyreg._slotnames(torch.Tensor)
     compiled = stator.compile(lambda x: x * 2, backend="eager", fullgraph=True)
     assert type(compiled(TwoTensor(torch.ones(2), torch.ones(2)))) is TwoTensor
+
+
+class Counted(TwoTensor):
+    """Operators in place count in an attribute of their own."""
+
+    count = 0
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if str(func).startswith("aten.add_"):
+            args[0].count += 1
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+def labelled(cls: Any, **attributes: Any) -> Any:
+    made = cls(torch.ones(2, 3), torch.zeros(2, 3))
+    vars(made).update(attributes)
+    return made
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_attributes_of_its_own_that_are_no_parts(backend: str) -> None:
+    def f(x: Any) -> Any:
+        return x * x.factor, x.label, x.factor, hasattr(x * 2, "label")
+
+    compiled: Any = stator.compile(f, backend=backend, fullgraph=True)
+    for factor in (2, 3, 2.5):
+        assert_same(
+            f, compiled, lambda factor=factor: (labelled(TwoTensor, factor=factor, label="a"),)
+        )
+
+
+def test_attributes_that_operators_set() -> None:
+    def f(x: Any) -> Any:
+        before = x.count
+        x.add_(1)
+        return before, x.count, x.add_(1), x.count
+
+    assert_same(f, stator.compile(f, backend="eager"), lambda: (labelled(Counted, count=3),))
+
+
+def test_attributes_that_hold_more() -> None:
+    def f(x: Any) -> Any:
+        return x * 2, x.names_of[0], x.other + 1
+
+    made = lambda: (labelled(TwoTensor, names_of=["a"], other=torch.ones(3)),)  # noqa: E731
+    assert_same(f, stator.compile(f, backend="eager"), made)

@@ -201,3 +201,25 @@ def test_backends_and_options_that_share_entries() -> None:
         settings: Any = {"backend": backend.compile, "options": {"levels": [1]}}
         assert torch.equal(stator.compile(plus, **settings)(X), plus(X))
     assert backend.count == 3
+
+
+GIVEN: dict[str, Any] = {
+    "an option of a backend": {"max_autotune": True},
+    "no option": {},
+    "a filter of guards": {"guard_filter_fn": lambda entries: [True] * len(entries)},
+    "one of each": {"oracle": True, "max_autotune": True},
+}
+
+
+@pytest.mark.parametrize("options", GIVEN.values(), ids=GIVEN)
+def test_a_mode_and_options_are_an_error_as_for_torch(options: dict[str, Any]) -> None:
+    with pytest.raises(RuntimeError, match="both"):
+        torch.compile(plus, mode="default", options=options)
+    with pytest.raises(RuntimeError, match="both") as raised:
+        stator.compile(plus, mode="default", options=options)
+    assert isinstance(raised.value, stator.InvalidOption)
+
+
+def test_a_mode_and_options_of_stator() -> None:
+    compiled = stator.compile(plus, mode="default", options={"check": True}, backend="eager")
+    assert torch.equal(compiled(torch.ones(2)), plus(torch.ones(2)))

@@ -16,7 +16,13 @@ from stator_variables._objects._method_table import app_level
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
-from stator_variables._tensors import _marked_function, _subclasses, _torch_calls, _torch_functions
+from stator_variables._tensors import (
+    _marked_function,
+    _overriding,
+    _subclasses,
+    _torch_calls,
+    _torch_functions,
+)
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 from stator_variables._trackers import FunctionTracker
 
@@ -99,7 +105,7 @@ def _recorded(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -
     if not _torch_calls.is_recorded(function.real):
         return MISSING
     given = (*args, *kwargs.values())
-    if t.overrides.modes or (t.overrides.subclasses and _subclasses.among(given)):
+    if t.overrides.modes or (t.overrides.subclasses and _overriding.among(given)):
         return MISSING
     if not all(map(_torch_calls.is_operand, given)):
         return MISSING

@@ -17,7 +17,7 @@ from stator_variables._protocols import (
 )
 from stator_variables._space import Space
 from stator_variables._tensors import (
-    _arrays,
+    _arrays_beside_tensors,
     _generators,
     _tensor_attributes,
     _tensor_operators,
@@ -47,7 +47,7 @@ class StandardSpace(Space):
     record_item = _torch_calls.record_item
     get_class_item = _operators.get_class_item
     operate_in_graph = _tensor_operators.operate
-    operate_on_arrays = _arrays.operate
+    operate_on_arrays = _arrays_beside_tensors.operate
     operate_on_constants = _folding.operate
 
     call = _calls.call

@@ -161,6 +161,8 @@ class ArrayTracker(VariableTracker, references=("tensor",)):
 
     def rebuild(self, e: Emitter) -> str:
         """An array over the memory of the tensor; what is no array is its one item."""
+        if self.tensor.example.requires_grad or self.tensor.example.device.type != "cpu":
+            raise e.refuse(self)
         part = "" if self.cls.__name__ == "ndarray" else "[()]"
         if self.flipped:
             dims = range(self.tensor.example.dim())

@@ -52,8 +52,9 @@ class UnknownBackend(InvalidUse):
 
 
 @attrs.define(eq=False)
-class InvalidOption(InvalidUse):
-    """A mode or an option that does not exist, or has a value of the wrong type."""
+class InvalidOption(InvalidUse, RuntimeError):
+    """A mode or an option that does not exist, or has a value of the wrong type; a mode together
+    with options of a backend. A RuntimeError, as `torch.compile` raises one."""
 
     option: str = ""
 

@@ -95,6 +95,7 @@ def applied_again(t: Space, args: Args, kwargs: Kwargs) -> Any:
     inputs, rest = [*args[4 : 4 + tensors]], args[4 + tensors :]
     owner = wrap(t, holder.original, CapturedSource("function", holder.original))
     applying = Applying(t, owner, inputs, plan=holder.plan)
+    applying.check_rule()
 
     def run_forward(body: BodyTrace) -> Gradients:
         with grad_mode(t, False):
@@ -157,7 +158,12 @@ class Applying:
             raise self.t.unsupported("autograd-function", "apply of something else than a Function")
         if kwargs or getattr(self.cls, "boxed_grads_call", False):
             raise self.refuse("keyword arguments, or gradients in a list")
-        if self.cls.vmap is not Function.vmap:
+        self.check_rule()
+
+    def check_rule(self) -> None:
+        """Reject a rule of the program's for vmap where it is used: it takes the batches, of which
+        a body sees slices."""
+        if "vmap" in self.t.levels and self.cls.vmap is not Function.vmap:
             raise self.refuse("a vmap of its own")
 
     def take_defaults(self) -> Gradients:

@@ -120,3 +120,16 @@ def translated(text: str, table: Any) -> str:
             raise TypeError("character mapping must return integer, None or str")
         parts.append(found)
     return "".join(parts)
+
+
+# Fields of arrays, of numbers that may be symbolic.
+
+
+def product(size: Any, itemsize: int) -> Any:
+    """`ndarray.nbytes`."""
+    return size * itemsize
+
+
+def products(steps: Any, itemsizes: Any) -> tuple[Any, ...]:
+    """`ndarray.strides`."""
+    return tuple([step * size for step, size in zip(steps, itemsizes, strict=True)])

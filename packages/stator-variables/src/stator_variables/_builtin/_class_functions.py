@@ -18,11 +18,12 @@ from typing import Any
 
 import torch
 from stator_bytecode import Result
-from stator_guards import CallSource, CapturedSource, shown_as
+from stator_guards import CallSource, CapturedSource, Is, shown_as
 
 from stator_variables._objects import _new_values
 from stator_variables._objects._classes import here, make, run, step, track_class
 from stator_variables._objects._method import MethodTracker
+from stator_variables._objects._program_error import throw
 from stator_variables._objects._recipe import RecipeTracker
 from stator_variables._objects._wrap import wrap_present
 from stator_variables._protocols import _attributes, _calls, _same_object
@@ -192,10 +193,29 @@ def context_value(variable: Any) -> Any:
     return variable.get(MISSING)
 
 
+@shown_as("the default of {0}")
+def own_default(variable: Any) -> Any:
+    """Return what a context variable gives where it is not set, or `MISSING`."""
+    try:
+        return contextvars.Context().run(variable.get)
+    except LookupError:
+        return MISSING
+
+
 @handlers.handles(contextvars.ContextVar.get)
 def get_context(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    vt = args[0]
-    value = MISSING if vt.source is None or kwargs else context_value(vt.real)
-    if value is MISSING:  # its default decides: CPython's own
-        raise t.unsupported("builtin", "reading a context variable that is not set")
-    return wrap_present(t, value, CallSource(context_value, vt.source))
+    vt, *default = args
+    if vt.source is None or kwargs or len(default) > 1:
+        raise t.unsupported("builtin", "reading a context variable that was made here")
+    source = CallSource(context_value, vt.source)
+    if (value := context_value(vt.real)) is not MISSING:
+        return wrap_present(t, value, source)
+
+    t.guard(source, Is(MISSING))
+    if default:
+        return default[0]
+    source = CallSource(own_default, vt.source)
+    if (value := own_default(vt.real)) is not MISSING:
+        return wrap_present(t, value, source)
+    t.guard(source, Is(MISSING))
+    throw(LookupError, vt)

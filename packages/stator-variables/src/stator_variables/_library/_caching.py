@@ -366,19 +366,20 @@ def make_lookup(names: tuple[str, ...], typed: bool) -> Any:
     return look_up
 
 
-def _argument(t: Space, vt: VariableTracker) -> tuple[Source, Any]:
+def _argument(t: Space, vt: Any) -> tuple[Source, Any]:
     """Return the source of an argument, for guards, and its value."""
     if is_a(vt, NumberTracker) and vt.cls is int and vt.traced.example.node.has_hint():
         source = t.graph.source_of(vt.traced, computed=True)
         if source is not None:
             return source, vt.traced.example.node.hint
-    if is_a(vt, TupleTracker) and vt.cls in (tuple, torch.Size) and _number.has_numbers(vt.items):
-        parts = [_argument(t, item) for item in vt.items]
-        return CallSource(_MADE[vt.cls], *(source for source, _ in parts)), vt.cls(
-            [value for _, value in parts]
-        )
-    if (value := _constant(t, vt)) is not MISSING:
+    is_tuple = is_a(vt, TupleTracker) and vt.cls in _MADE
+    has_numbers = is_tuple and _number.has_numbers(vt.items)
+    if not has_numbers and (value := _constant(t, vt)) is not MISSING:
         return CapturedSource("argument", value), value
+    if is_tuple:
+        parts = [_argument(t, item) for item in vt.items]
+        made = vt.cls([value for _, value in parts])
+        return CallSource(_MADE[vt.cls], *(source for source, _ in parts)), made
     if real_key(t.key_of(vt)) is MISSING or vt.source is None or is_a(vt, NewClassTracker):
         raise t.unsupported(
             "cached-function", f"a cached function that is given a {vt.cls.__name__}"
@@ -398,7 +399,7 @@ def _constant(t: Space, vt: VariableTracker) -> Any:
         return _number.specialised(t, vt)
     if is_a(vt, ClassTracker):
         return MISSING if is_a(vt, NewClassTracker) else vt.value
-    if is_a(vt, TupleTracker) and vt.cls in (tuple, torch.Size):
+    if is_a(vt, TupleTracker) and vt.cls in _MADE:
         return made_of(vt.cls, (_constant(t, item) for item in vt.items))
     return vt.constant()
 

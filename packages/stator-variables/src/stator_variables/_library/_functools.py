@@ -14,7 +14,6 @@ from stator_guards import CallSource, CapturedSource, Equals, Is, IsNone, Source
 
 from stator_variables._applevel import _functools as app
 from stator_variables._objects import _exceptions, _new_values
-from stator_variables._objects._arity import GENERIC
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import (
@@ -90,15 +89,22 @@ def in_python(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return app_level(t, app.cached_property_get, args, kwargs)
 
 
-@handlers.handles_each(vars(functools.partial)[name] for name in ("func", "args"))
+@handlers.handles_each(vars(functools.partial)[name] for name in ("func", "args", "keywords"))
 def part_of_partial(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     vt = args[0]
     if vt.source is not None:
-        return _c_fields.read_existing_field(t, of, vt, of.__name__)
+        found = _c_fields.read_existing_field(t, of, vt, of.__name__)
+        if of.__name__ == "keywords":
+            t.journal.assign(vt, existing=found)
+        return found
     if of.__name__ == "func":
         return vt.function
+    if of.__name__ == "keywords":
+        if vt.keywords is None:
+            t.journal.assign(vt, keywords=_new_values.new_dict(vt.given))
+        return vt.keywords
     if vt.args_tuple is None:
-        vt.args_tuple = TupleTracker([*vt.args])
+        t.journal.assign(vt, args_tuple=TupleTracker([*vt.args]))
     return vt.args_tuple
 
 
@@ -222,43 +228,6 @@ def made_from_text(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if cls not in (int, float, bytes):
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}")
     return folded(t, getattr(cls, of.__name__), args[1:], kwargs)
-
-
-@handlers.handles(*(vars(cls)["__class_getitem__"] for cls in GENERIC))
-def generic_alias(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """`list[int]`: an alias of constants and classes."""
-    parts = args[1].items if is_a(args[1], TupleTracker) else [args[1]]
-    values = [_in_alias(part) for part in parts]
-    if any(value is MISSING for value in values) or any(
-        is_a(vt, NewClassTracker) for vt in (args[0], *parts)
-    ):
-        raise t.unsupported(
-            "builtin", "a generic alias of objects, or of a class that was made here"
-        )
-    alias = types.GenericAlias(
-        args[0].value, tuple(values) if is_a(args[1], TupleTracker) else values[0]
-    )
-    return t.wrap(alias, CapturedSource(repr(alias), alias))
-
-
-def _in_alias(vt: VariableTracker) -> Any:
-    if is_a(vt, ClassTracker):
-        return vt.value
-    return (
-        vt.real
-        if vt.cls is types.GenericAlias and isinstance(vt.source, CapturedSource)
-        else vt.constant()
-    )
-
-
-@handlers.handles(types.GenericAlias.__call__)
-def call_alias(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    """Calls the class; an instance that can hold attributes gets `__orig_class__`, which builtin
-    ones cannot."""
-    origin = args[0].real.__origin__ if args[0].real is not MISSING else None
-    if origin not in (list, dict, tuple, set, frozenset):
-        raise t.unsupported("builtin", "a call of a generic alias")
-    return t.call(ClassTracker(origin), args[1:], kwargs)
 
 
 @handlers.handles(operator.concat)

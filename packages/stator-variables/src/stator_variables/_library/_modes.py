@@ -31,7 +31,15 @@ from stator_variables._space import Space
 from stator_variables._tensors import _indexing_mode, _torch_calls, _torch_functions
 from stator_variables._tensors import _torch_state as state
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import (
+    MISSING,
+    Args,
+    FunctionTable,
+    Kwargs,
+    VariableTracker,
+    is_a,
+    real_of,
+)
 from stator_variables._trackers import NONE, ClassTracker, ConstantTracker
 
 handlers = FunctionTable("global mode")
@@ -382,6 +390,7 @@ def leave_device(t: Space, args: Args, kwargs: Kwargs) -> None:
 
 # -- profiler ranges -------------------------------------------------------------------------------
 _profiler_enabled: Any = torch._C._autograd._profiler_enabled
+_PROFILERS = (torch.profiler.profile, torch.autograd.profiler.profile)
 _ENDS = "run_callbacks_on_exit"
 
 
@@ -392,15 +401,30 @@ def make_range(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 @handlers.handles(record_function.__enter__)
 def enter_range(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    """Nobody sees a range while no profiler runs. Should it be left natively, after a break, it has
-    nothing to end."""
-    if read(t, [], {}, _profiler_enabled).constant() or args[0].namespace is None:
+    """Leave a range out, with a profiler and without: a profile is to show what runs without it.
+
+    Should the range be left natively, after a break, it has nothing to end. A profile that the
+    program itself takes is its own to read, and has the range.
+    """
+    if args[0].namespace is None:
+        return MISSING
+    if _takes_a_profile(t) and read(t, [], {}, _profiler_enabled).constant():
         return MISSING
     _dict_entries.set_name(t, args[0].namespace, _ENDS, ConstantTracker(False))
     return args[0]
 
 
+def _takes_a_profile(t: Space) -> bool:
+    """Return True if a profiler is the manager of a `with` of the traced frames."""
+    on_stacks = (real_of(vt) for frame in t.machine.frames for vt in frame.stack)
+    return any(isinstance(getattr(real, "__self__", None), _PROFILERS) for real in on_stacks)
+
+
 @handlers.handles(record_function.__exit__)
 def leave_range(t: Space, args: Args, kwargs: Kwargs) -> Result:
+    """End a range that was left out. The next one of the same object is another one."""
     ends = t.lookup(args[0].namespace, _ENDS)
-    return MISSING if ends is MISSING or ends.constant() is not False else NONE
+    if ends is MISSING or ends.constant() is not False:
+        return MISSING
+    _dict_entries.set_name(t, args[0].namespace, _ENDS, ConstantTracker(True))
+    return NONE

@@ -10,15 +10,18 @@ from typing import Any
 import torch
 from stator_bytecode import HandlerTable, Result
 
+from stator_variables._applevel import _methods as app
 from stator_variables._library import _array_resize
 from stator_variables._objects import _new_values, _number, _number_of_numpy
 from stator_variables._objects._list import ListTracker
+from stator_variables._objects._method_table import app_level
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import DTYPES, NUMBERS, NUMPY
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _array_sample, _array_tensors, _arrays, _torch_calls
 from stator_variables._tensors._arrays import layer
+from stator_variables._tensors._arrays_beside_tensors import is_tensor, wrapped
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     NONE,
@@ -198,7 +201,10 @@ def _function(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if of not in _SUBSTITUTES:
         raise t.unsupported("builtin", f"a call of numpy.{getattr(of, '__name__', '?')}")
     operands = [_as_array(t, of, vt, kwargs) for vt in args]
-    return _arrays.compute(t, of, _substitute(layer, _SUBSTITUTES[of]), operands, kwargs)
+    substitute = _substitute(layer, _SUBSTITUTES[of])
+    if isinstance(of, NUMPY.ufunc) and not kwargs and any(map(is_tensor, args)):
+        return wrapped(t, args, lambda given: _arrays.compute(t, of, substitute, given, {}))
+    return _arrays.compute(t, of, substitute, operands, kwargs)
 
 
 def _is_symbolic_size(vt: VariableTracker) -> bool:
@@ -306,6 +312,22 @@ def _size(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return _torch_calls.read_metadata(t, torch.Tensor.numel, [args[0].tensor], {})
 
 
+def _byte_count(t: Space, args: Args, kwargs: Kwargs) -> Any:
+    itemsize = ConstantTracker(args[0].tensor.example.itemsize)
+    return app_level(t, app.product, [_size(t, args, kwargs), itemsize])
+
+
+def _strides(t: Space, args: Args, kwargs: Kwargs) -> Any:
+    """The steps in bytes. Those of dimensions without a second item are arbitrary."""
+    tensor, flipped = args[0].tensor, args[0].flipped
+    if any(size < 2 for size in tensor.example.shape):
+        raise t.unsupported("numpy", "strides of an array that is shorter than two somewhere")
+    steps = _torch_calls.metadata_value(t, tensor.example.stride(), "stride", [tensor], {})
+    itemsize = tensor.example.itemsize
+    signs = [-itemsize if i in flipped else itemsize for i in range(len(steps.items))]
+    return app_level(t, app.products, [steps, TupleTracker(map(ConstantTracker, signs))])
+
+
 def _metadata(read: Callable[[Any], Any]) -> Any:
     return lambda t, args, kwargs: ConstantTracker(read(args[0].tensor.example))
 
@@ -324,6 +346,8 @@ def _of_tensors(field: Callable[..., Any]) -> Callable[..., Any]:
 _FIELDS = {
     "shape": _shape,
     "size": _size,
+    "nbytes": _byte_count,
+    "strides": _strides,
     "__len__": _length,
     "ndim": _metadata(lambda example: example.dim()),
     "itemsize": _metadata(lambda example: example.itemsize),

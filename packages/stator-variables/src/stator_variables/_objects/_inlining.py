@@ -41,6 +41,13 @@ INLINED_FUNCTIONS = (
     "patch_track_step_called.<locals>.wrap_step.<locals>.wrapper",
     # a function decorated with a context manager
     "wrap_dunder_call_ctx_manager.<locals>.inner",
+    # a function that TorchScript compiles only while it traces, and a check for TorchScript
+    "_script_if_tracing.<locals>.wrapper",
+    "_unwrap_optional",
+    # a function of arrays that takes tensors
+    "wrap_numpy",
+    "wrap_numpy.<locals>.wrap",
+    "wrap_numpy.<locals>.wrap.<locals>.<lambda>",
 )
 """The ends of names of functions that are exceptions, too."""
 

@@ -15,24 +15,47 @@ from stator_variables._tracker import Args, Kwargs, VariableTracker
 builders = BuilderTable()
 
 
-class PartialTracker(VariableTracker, references=("function", "args", "args_tuple", "kwargs")):
-    """functools.partial."""
+_PARTS = ("function", "args", "args_tuple", "given", "keywords")
+
+
+class PartialTracker(VariableTracker, references=_PARTS):
+    """functools.partial.
+
+    `args_tuple` and `keywords` are the tuple and the dict of a new one, once they were read, and
+    `existing` is the dict of another; the program may change these dicts.
+    """
 
     def __init__(self, cls: type, function: VariableTracker, args: Args, kwargs: Kwargs) -> None:
         self.cls = cls
         self.function = function
         self.args = args
-        self.args_tuple: Any = None  # the tuple for them, once it was read
-        self.kwargs = kwargs
+        self.args_tuple: Any = None
+        self.given = kwargs
+        self.keywords: Any = None
+        self.existing: Any = None
+
+    @property
+    def kwargs(self) -> Kwargs:
+        if self.keywords is None:
+            return self.given
+        return {key.constant(): vt for key, vt in self.keywords.entries.values()}
 
     def call(self, t: Space, args: Args, kwargs: Kwargs) -> Result:
+        if not all(type(name) is str for name in self.kwargs):
+            raise t.unsupported("bad-arguments", "a partial with a keyword that is no string")
+        if id(self.existing) in t.heap.changed:
+            raise t.unsupported("c-attribute", "a partial whose keywords were changed here")
         return t.call(self.function, [*self.args, *args], {**self.kwargs, **kwargs})
 
     def rebuild(self, e: Emitter) -> str:
-        if self.args_tuple is not None:  # the program may have kept it, and the new one has another
+        parts = {"args": self.args_tuple, "keywords": self.keywords}
+        read = {name: vt for name, vt in parts.items() if vt is not None}
+        if any(map(e.has_made, read.values())):  # without it, and it has others
             raise e.refuse(self)
-        text = e.call(functools.partial, [self.function, *self.args], self.kwargs)
-        return filled(e, self, e.bind(self, text))
+        name = e.bind(self, e.call(functools.partial, [self.function, *self.args], self.kwargs))
+        for field, vt in read.items():
+            e.bind(vt, f"{name}.{field}")
+        return filled(e, self, name)
 
 
 @builders.by_base.handles(functools.partial)

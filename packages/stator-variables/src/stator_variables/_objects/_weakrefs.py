@@ -1,19 +1,21 @@
 """Weak references to objects that existed before: what the program holds, it keeps alive while it
 is traced.
 
-A reference to an object made while tracing is refused: it is not known when that object would die.
-So is one that calls back when an argument or a local dies.
+An object made while tracing is alive as long as the traced frames, or what they have changed, lead
+to it; a call of a reference to another one is a break. A reference that calls back when such an
+object, an argument or a local dies is refused.
 """
 
 import weakref
 from typing import Any
 
 import torch
-from stator_bytecode import Result
+from stator_bytecode import Result, frame_values
 from stator_guards import CallSource, DictItemSource, ParameterSource, Source
 
 from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter
+from stator_variables._lifetime._reachability import reaches
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
@@ -54,7 +56,10 @@ def build_weakref(t: Space, real: Any, source: Source) -> VariableTracker:
 def make(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`weakref.ref(thing, callback)`: without a callback, one reference is enough for all."""
     target, *rest = args
-    if len(args) > 2 or kwargs or target.source is None or not target.cls.__weakrefoffset__:
+    calls_back = bool(rest) and not k.is_none(rest[0])
+    if len(args) > 2 or kwargs or not target.cls.__weakrefoffset__:
+        raise t.unsupported("construction", "making a weak reference of another form")
+    if target.source is None and (calls_back or not _can_be_followed(target)):
         raise t.unsupported("construction", "making a weak reference to a new object")
     if not rest or k.is_none(rest[0]):
         return t.shared.setdefault((weakref.ref, id(target)), WeakrefTracker(target))
@@ -69,11 +74,27 @@ def make(t: Space, args: Args, kwargs: Kwargs) -> Any:
 def call(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not is_a(args[0], WeakrefTracker):
         raise t.unsupported("builtin", f"a call of a {args[0].cls.__qualname__}")
-    if may_be_gone(t, args[0].target):
+    target = args[0].target
+    is_new = target.source is None and not k.is_none(target)
+    if (is_new and not _is_alive(t, target)) or may_be_gone(t, target):
         raise t.unsupported(
             "weak-reference", "a weak reference to something that nobody here holds any more"
         )
-    return args[0].target
+    return target
+
+
+def _can_be_followed(target: VariableTracker) -> bool:
+    """Return True for a new object that no more than the program's references keep alive: autograd
+    may keep a tensor with a history."""
+    if is_a(target, k.TensorTracker):
+        return not target.example.requires_grad
+    return is_a(target, k.ObjectTracker | k.FunctionTracker)
+
+
+def _is_alive(t: Space, target: VariableTracker) -> bool:
+    """Return True if the traced code leads to a new object; False may be wrong."""
+    holders = [*frame_values(t.machine.frames), *t.lifetimes.changed_holders()]
+    return reaches(holders, target, t.heap.changed)
 
 
 def may_be_gone(t: Space, target: VariableTracker) -> bool:

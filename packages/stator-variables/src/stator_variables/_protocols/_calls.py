@@ -49,6 +49,7 @@ from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is
 from stator_variables._trackers import (
     NONE,
     BuiltinTracker,
+    ClassTracker,
     FunctionTracker,
     ObjectTracker,
     SubclassTracker,
@@ -207,7 +208,24 @@ def _as_known(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:
         return given(handler(t, list(args), kwargs))
     if _torch_calls.is_recorded(target):
         return _torch_calls.call_recorded(t, target, list(args), kwargs)
-    return _folding.fold_numbers(t, target, args, kwargs)
+    found = _folding.fold_numbers(t, target, args, kwargs)
+    return _by_library(t, target, args, kwargs) if found is MISSING else found
+
+
+def _by_library(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:
+    """Call what a library in C has by the handler for all of it, under its name: a library may be
+    imported later."""
+    module = getattr(target, "__module__", None)
+    if module is None and args:  # a property
+        module = args[0].cls.__module__
+    handler = t.handlers.get(str(module).partition(".")[0])
+    if handler is None or isinstance(target, types.FunctionType):
+        return MISSING
+    return given(handler(t, [_as_callable(target), *args], kwargs))
+
+
+def _as_callable(target: Any) -> VariableTracker:
+    return ClassTracker(target) if isinstance(target, type) else BuiltinTracker(target)
 
 
 def call_substitute(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:

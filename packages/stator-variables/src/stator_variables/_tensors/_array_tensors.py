@@ -1,5 +1,7 @@
 """Conversions between tensors and NumPy arrays."""
 
+import sys
+from types import CodeType
 from typing import Any
 
 import torch
@@ -45,7 +47,25 @@ def array_of(t: Space, vt: TensorTracker) -> ArrayTracker:
 def _to_array(t: Space, args: Args, kwargs: Kwargs) -> ArrayTracker:
     if len(args) != 1 or kwargs or not is_a(args[0], TensorTracker):
         raise t.unsupported("numpy", "numpy() with arguments")
+    if _is_in_wrapper(t) and not _has_memory_of_arrays(args[0].example):
+        return ArrayTracker(args[0], NUMPY.ndarray)
     return array_of(t, args[0])
+
+
+def _has_memory_of_arrays(example: torch.Tensor) -> bool:
+    return example.device.type == "cpu" and not example.requires_grad
+
+
+def _is_in_wrapper(t: Space) -> bool:
+    """Return True for code of `torch.compiler.wrap_numpy`, which sees any tensor as an array: one
+    on another device, and one with gradients, which its result has as well."""
+    wrap = getattr(sys.modules.get("torch._dynamo.external_utils"), "wrap_numpy", None)
+    return t.frame is not None and wrap is not None and _has(wrap.__code__, t.frame.code.raw)
+
+
+def _has(code: CodeType, inside: CodeType) -> bool:
+    parts = [part for part in code.co_consts if type(part) is CodeType]
+    return any(part is inside or _has(part, inside) for part in parts)
 
 
 @handlers.handles_each(
@@ -67,10 +87,14 @@ def from_array(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Result:
             "numpy", f"{of.__name__}() of an array, with arguments, or of one that goes backwards"
         )
     copies = of is torch.tensor
+    is_memory = _has_memory_of_arrays(array.tensor.example)
     # its tensor is to start where the array does
-    if not copies and array.tensor.example.storage_offset() != 0:
+    if is_memory and not copies and array.tensor.example.storage_offset() != 0:
         raise t.unsupported("numpy", f"{of.__name__}() of a part of an array")
-    made = _tensor_attributes.read(t, array.tensor, "data")
+    if is_memory:
+        made = _tensor_attributes.read(t, array.tensor, "data")
+    else:
+        made = _torch_calls.record(t, "view_as", [array.tensor, array.tensor])
     if copies:
         made = _torch_calls.record(t, "clone", [made])
     return _torch_calls.record(t, "to", [made], kwargs) if kwargs else made

@@ -378,7 +378,9 @@ class _Step(TorchFunctionMode):
 
 
 def _new_array(traced: GraphValue, expected: Any) -> ArrayTracker:
-    made = ArrayTracker(TensorTracker(traced, Tensor), type(expected))
+    """A number with gradients, of `torch.compiler.wrap_numpy`, is an array: no number has any."""
+    kind = NUMPY.ndarray if traced.example.requires_grad else type(expected)
+    made = ArrayTracker(TensorTracker(traced, Tensor), kind)
     made.owns_memory = type(expected) is NUMPY.ndarray and expected.flags.owndata
     return made
 

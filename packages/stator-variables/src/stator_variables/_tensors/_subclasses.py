@@ -1,5 +1,5 @@
-"""`__torch_function__` of subclasses of tensors and of modes, interpreted where torch would call
-it.
+"""`__torch_function__` of subclasses of tensors, of other objects and of modes, interpreted where
+torch would call it.
 
 A tracker of such a tensor holds one of a plain tensor over the same memory, and the graph sees only
 that. Modes that are entered while tracing (`Overrides.modes`) are called first, and also for plain
@@ -9,29 +9,35 @@ functions of torch take the plain tensor for it.
     y + 1          torch.Tensor.add, (y, 1)     add = y_plain + 1       alias = aten.alias(add)
     the program's  -> __torch_function__ of y   -> the node of the      -> y's class,
                                                    graph                   around alias
-
-The arguments that torch passes to `__torch_function__` are determined by torch itself, with a
-*probe* in the place of the subclass.
 """
 
 import types
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 import torch
 from stator_bytecode import OperationSteps, Result, operation, settle
-from stator_guards import CapturedSource, Is, TypeIs
-from torch.overrides import TorchFunctionMode
+from stator_guards import CapturedSource
 
 from stator_variables._objects import _new_values, _number
-from stator_variables._objects._lookup import is_subtype, type_lookup
+from stator_variables._objects._lookup import is_subtype
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _tensor_attributes, _torch_calls
+from stator_variables._tensors._overriding import (
+    OVERRIDE,
+    among,
+    has_override,
+    has_probe,
+    operands,
+    overloaded,
+    override_arguments,
+    overriding,
+    tensors,
+)
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     NONE,
@@ -41,9 +47,7 @@ from stator_variables._trackers import (
     ConstantTracker,
     FunctionTracker,
     NewClassTracker,
-    NumberTracker,
     ObjectTracker,
-    SliceTracker,
     SubclassTracker,
     TensorTracker,
     is_none,
@@ -80,22 +84,24 @@ def call(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:
         return MISSING
     if in_python and not (t.overrides.modes or t.overrides.subclasses):
         return MISSING
-    found = among((*args, *kwargs.values()))  # those that were not looked at yet, too
+    operands = (*args, *kwargs.values())
+    found = overriding(operands)  # those that were not looked at yet, too
     if has_override(t, found):
         if in_python:  # and dispatches itself
             return MISSING
-        if (dispatched := _override_arguments(t, target, args, kwargs)) is not None:
+        if (dispatched := override_arguments(t, target, args, kwargs)) is not None:
             public, named, given = dispatched
-            overriding = overloaded(t, found) if _Probe in named else args[: len(named)]
+            first = overloaded(t, found) if has_probe(named) else args[: len(named)]
             return dispatch(
-                t, _as_tracker(t, public), overriding, args, None if given is None else kwargs
+                t, _as_tracker(t, public), first, args, None if given is None else kwargs
             )
-    if not found or (
-        in_python
-        and not all(_torch_calls.is_operand(_plain(vt)) for vt in (*args, *kwargs.values()))
+
+    subclasses = [vt for vt in found if is_a(vt, SubclassTracker)]
+    if not subclasses or (
+        in_python and not all(_torch_calls.is_operand(_plain(vt)) for vt in operands)
     ):
         return MISSING
-    return plainly(t, target, found, args, kwargs)
+    return plainly(t, target, subclasses, args, kwargs)
 
 
 def _is_of_torch(target: object) -> bool:
@@ -105,41 +111,6 @@ def _is_of_torch(target: object) -> bool:
     is_method = not isinstance(target, type) and getattr(target, "__objclass__", None) is _BASE
     is_recorded = is_method or _torch_calls.is_recorded(target)
     return is_recorded or any(target is each for each in _DISPATCHING)
-
-
-def among(vts: Sequence[Any]) -> list[Any]:
-    """The subclasses among arguments, also in lists, in order."""
-    return [vt for vt in _tensors(vts) if is_a(vt, SubclassTracker)]
-
-
-def _tensors(vts: Sequence[Any]) -> list[Any]:
-    found = []
-    for vt in vts:
-        if is_a(vt, SubclassTracker | TensorTracker):
-            found.append(vt)
-        elif is_a(vt, SequenceTracker):
-            found += _tensors(vt.items)
-    return found
-
-
-def overloaded(t: Space, found: Sequence[Any]) -> list[Any]:
-    """Return the arguments whose override runs, one of each class, in torch's order: a subclass
-    before the class above it."""
-    dispatched: list[Any] = []
-    for vt in found:
-        raw, source = type_lookup(t, vt.cls, "__torch_function__")
-        t.guard(source, Is(raw) if raw is _C._disabled_torch_function_impl else TypeIs(type(raw)))
-        if raw is not _C._disabled_torch_function_impl and all(
-            vt.cls is not other.cls for other in dispatched
-        ):
-            places = (at for at, other in enumerate(dispatched) if is_subtype(vt.cls, other.cls))
-            dispatched.insert(next(places, len(dispatched)), vt)
-    return dispatched
-
-
-def has_override(t: Space, found: Sequence[Any]) -> bool:
-    """Return True if code of the program overrides functions of torch for these arguments."""
-    return bool(t.overrides.modes or (found and not t.overrides.off and overloaded(t, found)))
 
 
 # -- without an override ---------------------------------------------------------------------------
@@ -194,64 +165,8 @@ def get(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 
 # -- with an override ------------------------------------------------------------------------------
-class _Consulted(Exception):
-    """The interception of an override: the function, the classes, and the keywords that torch
-    passes."""
-
-
-class _Probe(torch.Tensor):
-    """Placeholder of a subclass."""
-
-
-class _ProbeMode(TorchFunctionMode):
-    def __torch_function__(
-        self, func: object, types: object, args: object = (), kwargs: object = None
-    ) -> Any:
-        raise _Consulted(func, types, kwargs)
-
-
-def _override_arguments(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any:
-    """Return the arguments that torch passes to an override, or None if it calls none.
-
-    A plain tensor is named if there is no other.
-    """
-    given, named = (
-        [_dummy(t, vt) for vt in args],
-        {key: _dummy(t, vt) for key, vt in kwargs.items()},
-    )
-    spread = (
-        t.instruction is not None and t.instruction.op == "CALL_FUNCTION_EX" and t.instruction.arg
-    )
-    try:
-        with _ProbeMode(), _Disabling() if t.overrides.off else nullcontext():
-            # some distinguish an empty dict from none
-            target(*given, **named) if named or spread else target(*given)
-    except _Consulted as dispatched:
-        return dispatched.args if t.overrides.modes or _Probe in dispatched.args[1] else None
-    except Exception as error:
-        raise _torch_calls.operator_error(t, error) from None
-    return None
-
-
 def _as_tracker(t: Space, function: Any) -> VariableTracker:
     return t.wrap(function, CapturedSource(function.__name__, function))
-
-
-def _dummy(t: Space, vt: VariableTracker) -> object:
-    """Return a value that the argument parser of torch treats like the argument."""
-    if is_a(vt, SubclassTracker | TensorTracker):
-        made = torch.empty(0)
-        return (
-            made.as_subclass(_Probe) if is_a(vt, SubclassTracker) and overloaded(t, [vt]) else made
-        )
-    if is_a(vt, SequenceTracker):
-        items = [_dummy(t, item) for item in vt.items]
-        return items if issubclass(vt.cls, list) else tuple(items)
-    if is_a(vt, NumberTracker):
-        return vt.cls(1)
-    if is_a(vt, SliceTracker):
-        return slice(None)
-    return vt.value if is_a(vt, ClassTracker) else vt.constant()
 
 
 def _with(t: Space, call: Callable[[], Any], **state: object) -> OperationSteps:
@@ -284,7 +199,7 @@ def dispatch(
             raise t.unsupported(
                 "operator-error", "a function of torch that dispatches to a mode repeatedly"
             )
-        method = yield from settle(t.get_attribute(vt, "__torch_function__"))
+        method = yield from settle(t.get_attribute(vt, OVERRIDE))
         active = modes[:-1] if vt in modes else modes
         result = yield from _with(
             t,
@@ -303,7 +218,7 @@ def dispatch(
 def hand_on(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Implement the helper that functions of torch in Python call after they found an override."""
     public, relevant, *rest = args
-    given = [vt for vt in relevant.items if is_a(vt, SubclassTracker | TensorTracker)]
+    given = operands(relevant.items)
     return dispatch(t, public, [] if t.overrides.off else overloaded(t, given), rest, kwargs)
 
 
@@ -311,7 +226,7 @@ def hand_on(t: Space, args: Args, kwargs: Kwargs) -> Result:
     {_C._has_torch_function: 0, _C._has_torch_function_unary: 1, _C._has_torch_function_variadic: 1}
 )
 def has_torch_function(t: Space, args: Args, kwargs: Kwargs, of: int) -> ConstantTracker:
-    return ConstantTracker(has_override(t, among(args if of else args[0].items)))
+    return ConstantTracker(has_override(t, overriding(args if of else args[0].items)))
 
 
 @handlers.handles(_C._is_torch_function_enabled)
@@ -362,7 +277,7 @@ def _converted(
         disabled(t, [public, None, *([] if args is None else [args]), kwargs], {})
     )
     is_kept = is_a(public, MethodTracker) and getattr(public.receiver.real, "__name__", "") in _KEPT
-    known = [] if args is None else _tensors((*args.items, *_keywords(t, kwargs).values()))
+    known = [] if args is None else tensors((*args.items, *_keywords(t, kwargs).values()))
     return (
         result
         if is_kept

@@ -172,7 +172,17 @@ MARKS = frozenset({"_is_param", "_is_buffer"})
 def refuse_attribute(t: Space, vt: Any, name: str) -> None:
     """Reject attributes of the object itself: parts, which the graph may change, and what depends
     on them."""
-    if name in vars(vt.example if vt.real is MISSING else vt.real) and name not in MARKS:
+    held = vars(vt.example if vt.real is MISSING else vt.real)
+    if name in held and name not in MARKS and not _is_apart(vt, name):
         raise t.unsupported(
             "tensor-attribute", f"the attribute {name} of a tensor of class {vt.cls.__qualname__}"
         )
+
+
+def _is_apart(vt: Any, name: str) -> bool:
+    """Return True for an attribute of an existing object that is no part of it, and that no
+    operator can have set: those in place may."""
+    if vt.real is MISSING or vt.example._version:
+        return False
+    is_atom = type(vars(vt.real)[name]) in (*_ATOMS, float, complex)
+    return is_atom and name not in vt.real.__tensor_flatten__()[0]

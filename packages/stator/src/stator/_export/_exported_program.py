@@ -8,14 +8,16 @@ constraints and errors are then those of torch.export.
 
 from __future__ import annotations
 
+import logging
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
 from stator_bytecode import HandlerTable
-from stator_variables import ConstantTracker
+from stator_variables import NONE, ConstantTracker
 from torch.backends import cudnn, mkldnn, nnpack
 from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 from torch.utils._pytree import tree_map_only
@@ -90,11 +92,22 @@ def _distinct(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[
     return made
 
 
+_LEVELS = "critical debug error exception info log warning"
+_SHOWN = {
+    print,
+    warnings.warn,
+    *(getattr(owner, name) for owner in (logging, logging.Logger) for name in _LEVELS.split()),
+}
+"""Functions that show something, which an exported program has no place for: torch.export drops
+their calls, too."""
+
+
 def _handlers() -> Mapping[Any, Any]:
     """Return handlers for what differs while a program is exported."""
     exporting = {torch.compiler.is_exporting: lambda t, args, kwargs: ConstantTracker(True)}
-    standard = HandlerTable("callable", dict(default_handlers()))
-    return standard.overridden_by(exporting).merged_with(marks)
+    exporting |= dict.fromkeys(_SHOWN, lambda t, args, kwargs: NONE)
+    standard = dict(default_handlers())
+    return HandlerTable("callable", {**standard, **exporting}).merged_with(marks)
 
 
 @contextmanager

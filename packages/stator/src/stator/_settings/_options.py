@@ -280,6 +280,7 @@ def make_options(  # `compile` hands on what it was given, in its own order
     spec = _described(shapes_spec, dynamic)
     backend = default_backend() if backend is None else backend
     given = dict(options or {})
+    _check_mode(mode, options)
     passed = _passed(given, {"recompile_limit": recompile_limit, "dynamic": dynamic})
     _check_types({**passed, "fullgraph": fullgraph})
     _follow_others()
@@ -301,6 +302,21 @@ def make_options(  # `compile` hands on what it was given, in its own order
     chosen |= {"shapes_spec": spec, "settings": settings, "passed": frozenset(passed)}
     chosen["sharing"] = sharing and (sharing, *settings.values())
     return Options(configured, fullgraph, dynamic, stack or Stack(), **chosen)
+
+
+_OF_TORCH = frozenset({"guard_filter_fn"})
+"""Options of ours that are options of `torch.compile`, too."""
+
+
+def _check_mode(mode: str | None, options: Mapping[str, Any] | None) -> None:
+    """Raise InvalidOption for a mode together with options that `torch.compile` would be given: a
+    mode is a set of them."""
+    if mode is None or options is None:
+        return
+    is_ours = options and OURS.keys() - _OF_TORCH >= options.keys()
+    if not is_ours:
+        problem = f"mode={mode!r} and options={dict(options)!r} are both given"
+        raise InvalidOption(problem, "pass one of them: a mode is a set of options", "mode")
 
 
 def _passed(given: dict[str, Any], keywords: dict[str, Any]) -> dict[str, Any]:
