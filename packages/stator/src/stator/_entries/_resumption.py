@@ -57,11 +57,15 @@ class Unavailable(Exception):
 
 @attrs.frozen(eq=False)
 class NodeFailure:
-    """The node of a graph that raised, and the values that the graph had then."""
+    """The node of a graph that raised, and the values that the graph had then.
+
+    `values` are the locals of the graph's function, which sets what it needs no longer to None.
+    """
 
     node: fx.Node
     frame: FrameType
     rest: Any  # the traceback inside of the operator
+    values: Mapping[str, Any]
 
     @classmethod
     def of(
@@ -78,10 +82,13 @@ class NodeFailure:
 
         line = entry.tb_lineno - code.co_firstlineno
         index = (ran._lineno_map or {}).get(line)
-        nodes = [*module.graph.nodes]
-        if index is None or index >= len(nodes):
+        names = [node.name for node in ran.graph.nodes]
+        if index is None or index >= len(names):
             return None
-        return cls(nodes[index], entry.tb_frame, entry.tb_next)
+        node = next((node for node in module.graph.nodes if node.name == names[index]), None)
+        if node is None:
+            return None
+        return cls(node, entry.tb_frame, entry.tb_next, entry.tb_frame.f_locals)
 
     @property
     def is_foreign(self) -> bool:
@@ -149,7 +156,7 @@ class Resumption:
         """
         named = dict(zip(target.parameters, state, strict=True))
         named |= {step.drawn.name: one for step, one in zip(self.steps, drawn, strict=False)}
-        values = _NodeValues(self.captured, failure.frame.f_locals, named)
+        values = _NodeValues(self.captured, failure.values, named)
         outputs: Any = self.captured.graph.output_node().args[0]
         is_handled = bool(failure.node.meta.get("handled"))
 
@@ -214,7 +221,6 @@ class _NodeValues:
     """
 
     captured: CapturedGraph
-    # locals of the graph's function, which sets what it needs no longer to None
     kept: Mapping[str, Any]
     state: Mapping[str, Any]
     found: dict[fx.Node, Any] = attrs.field(factory=dict)
