@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import operator
 import random
 import threading
 import warnings
@@ -463,3 +464,29 @@ def test_compiled_code_need_not_take_weak_references() -> None:
 
     compiled = lower_built(sine(3), backend).callable
     assert torch.equal(compiled(torch.ones(3))[0], torch.ones(3).sin())
+
+
+def test_graph_that_raises_has_not_written_to_its_inputs() -> None:
+    build = GraphBuilder()
+    total, part = build.input(torch.zeros(3)), build.input(torch.zeros(4)[1:])
+    index = build.input(torch.tensor([1]))
+    build.call("add_", total, 1)
+    build.call("add_", part, 1)
+    built = build.finish(build.call(operator.getitem, total, index))
+
+    lowered = lower(
+        *(built.gm, built.inputs, aot_eager),
+        fake_mode=built.fake_mode,
+        defers_writes=True,
+    )
+    # a view is written to in the graph
+    assert [(write.position, write.count) for write in lowered.late] == [(0, 1)]
+    one, other = torch.zeros(3), torch.zeros(4)[1:]
+    with pytest.raises(IndexError):
+        lowered.callable(one, other, torch.tensor([7]))
+    assert one.tolist() == [0, 0, 0]
+    assert one._version == 0
+    results = lowered.callable(one, other, torch.tensor([2]))
+    assert [result.tolist() for result in results] == [[1.0]]
+    assert one.tolist() == [1, 1, 1]
+    assert one._version == 1

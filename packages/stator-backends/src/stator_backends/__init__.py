@@ -10,6 +10,7 @@ from ._backend import Backend, BackendSpec, configure, spec_of
 from ._calling_convention import boxed
 from ._check import check_graph
 from ._compare import ComparisonReport, Mismatch, compare, recording_first_call
+from ._contracts._late_writes import LateWrite, running_statistics
 from ._counting import CountingBackend
 from ._cudagraphs import CudaGraphs, cudagraphs
 from ._eager import AotEager, aot_eager, aot_eager_decomp_partition, eager
@@ -63,7 +64,8 @@ __all__ += [
 ]
 # lowering, and what it looks after
 __all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "SameInput"]
-__all__ += ["LoweringOptions", "Uncompiled", "lower", "nodes_called"]
+__all__ += ["LateWrite", "LoweringOptions", "Uncompiled", "lower", "nodes_called"]
+__all__ += ["running_statistics"]
 __all__ += ["FrozenInputs"]
 __all__ += ["begin_step", "boxed", "uses_steps"]
 __all__ += ["compile_session", "one_at_a_time", "preserved_rng"]

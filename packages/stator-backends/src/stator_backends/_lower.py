@@ -12,6 +12,7 @@ properties of results that compilers do not keep.
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, TypedDict, Unpack
 
 import torch
@@ -36,9 +37,10 @@ from ._backend import Backend, BackendSpec, BoxedRun, Compiled, spec_of
 from ._check import check_graph
 from ._compiler_inputs import record_contexts, symbolic_input, with_symbols
 from ._context import attach_sources, cleared, sources_of_held
-from ._contracts import prepare, restore_all
+from ._contracts import ResultWrapper, prepare, restore_all
 from ._contracts._freed_history import cut_freed_history, with_freed_history
 from ._contracts._history import begin_with_gradients, with_gradients_on
+from ._contracts._late_writes import LateWrite, defer_writes, with_late_writes, write_in_place
 from ._contracts._saved_tensors import keep_saved_tensors
 from ._eager import eager, graph_function
 from ._graph_facts import GraphSnapshot, all_nodes, example_of, placeholders, results_of
@@ -63,6 +65,7 @@ class Lowered:
     the reason why the graph runs uncompiled as a whole, if it does; `refused_at` is the node that
     AOTAutograd had come to. `uncompiled` lists the operators that a compiler would have taken and
     that run as they are, and `driver` is the module that calls the pieces of a divided graph.
+    `late` are the inputs that are written to when the graph has returned.
     """
 
     callable: Compiled
@@ -74,6 +77,7 @@ class Lowered:
     refused_at: Node | None = None
     uncompiled: tuple[Uncompiled, ...] = ()
     driver: GraphModule | None = None
+    late: tuple[LateWrite, ...] = ()
 
 
 @define(eq=False)
@@ -89,6 +93,7 @@ class _Job:
     positions: dict[Source, int]
     add_fake_kernels: Callable[[FakeTensorMode], None] | None = None
     hides_floats: bool = False
+    defers_writes: bool = False
     graph_spec: GraphSpec | None = None
     captured: GraphSnapshot | None = None  # for a script, as the backend owns the graph
     context: TracingContext = Factory(lambda: TracingContext(None))
@@ -111,6 +116,8 @@ class LoweringOptions(TypedDict, total=False):
     - `add_fake_kernels`: adds the fake kernels of the trace to the mode of the compiler.
     - `hides_floats`: gives a compiler no hint of a symbolic float, so that it cannot specialize on
       it.
+    - `defers_writes`: a graph that raises must not have written to its inputs, as far as that is
+      possible: see `Lowered.late`.
     - `writes_repro`: if the backend fails, writes the graph as a script; `BackendError.repro` is
       its path.
     """
@@ -122,6 +129,7 @@ class LoweringOptions(TypedDict, total=False):
     separable: bool
     add_fake_kernels: Callable[[FakeTensorMode], None] | None
     hides_floats: bool
+    defers_writes: bool
     writes_repro: bool
 
 
@@ -211,6 +219,7 @@ def _in_pieces(job: _Job, division: Division, options: LoweringOptions) -> Lower
             mark_buffers(gm)
         piece = _job(gm, inputs, job.backend, job.backend, job.fake_mode, options)
         piece.ambient = ambient
+        piece.defers_writes = False
         return _compiled(piece, [])
 
     ambient = job.ambient or _session.AmbientState.capture()
@@ -247,6 +256,7 @@ def _job(
         attach_sources(gm),
         options.get("add_fake_kernels"),
         options.get("hides_floats", False),
+        options.get("defers_writes", False),
         GraphSpec.of(gm, example_inputs) if spec.wants_graph_spec else None,
         GraphSnapshot.of(gm) if options.get("writes_repro") and spec.compiles else None,
     )
@@ -268,7 +278,7 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
     known, texts = _shape_guards(job.fake_mode), _session.generated_texts()
 
     output: Any = job.gm.graph.output_node().args
-    restores = prepare(job.gm)
+    restores, late = _prepared(job)
     present = job.ambient or _session.AmbientState.capture()
     modes = begin_with_gradients(job.gm, present)
     try:
@@ -284,6 +294,7 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
             failure.repro = _script(job)
             raise
         job.gm.graph.output_node().args = output
+        write_in_place(job.gm, late)
         job.gm.recompile()
         at = node_refused(failure, job.gm)
         return evolve(_run_as_it_is(evolve(job, backend=eager), refused), refused_at=at)
@@ -296,7 +307,16 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
         compiled = with_gradients_on(compiled)
     compiled = restore_all(compiled, restores)
     gained = tuple(_shape_guards(job.fake_mode)[len(known) :])
-    return Lowered(compiled, job.spec, tuple(guards), gained, len(output[0]))
+    return Lowered(compiled, job.spec, tuple(guards), gained, len(output[0]), late=late)
+
+
+def _prepared(job: _Job) -> tuple[list[ResultWrapper], tuple[LateWrite, ...]]:
+    """Return what restores the contracts of the graph, and the writes that it does not make
+    itself."""
+    restores = prepare(job.gm)
+    count = len(results_of(job.gm))
+    late = defer_writes(job.gm) if job.defers_writes else ()
+    return [*restores, partial(with_late_writes, late, count)], late
 
 
 def _script(job: _Job) -> str:

@@ -124,7 +124,7 @@ def make_entry(
         begins_step=isinstance(target, Root) and uses_steps(options.backend),
         point=traced.point,
     )
-    facts = retrace, ambient, data, ran
+    facts = retrace, ambient, data, ran, lowered
     recovery = None if effects is None else _recovery(traced, effects, *facts)
     run = _function(target, traced, lowered, site, recovery, data)
     checked = options.stack.guards(guards, target.parameters)
@@ -329,17 +329,29 @@ def _recovery(
     ambient: AmbientState,
     data: EntryData,
     ran: object,
+    lowered: Lowered | None,
 ) -> Recovery:
+    from stator._entries._late_inputs import LateInputs
     from stator._entries._random_steps import RandomSteps
     from stator._entries._recovery import Recovery, RollbackPlan
 
+    late = () if lowered is None else lowered.late
+    behind = LateInputs.of(late, traced.captured)
     is_dual = enters_level(traced.captured.graph)
     in_order = is_run_in_order(retrace.options, effects) and not is_dual
     made = RandomSteps.of(traced.emitter.t.streams.early, data.graph, in_order)
-    plan = RollbackPlan.of(effects, made, in_order, data.forgives)
+    plan = RollbackPlan.of(behind.left_to_graph(effects), made, in_order, data.forgives)
     facts = retrace.target, ambient, effects, plan, data.failures, data.forgives
     settings = tuple(settings_of(traced).items())
-    return Recovery(*facts, settings, steps=made, module=data.graph, ran=ran, retrace=retrace)
+    return Recovery(
+        *facts,
+        settings,
+        steps=made,
+        module=data.graph,
+        ran=ran,
+        retrace=retrace,
+        late=behind,
+    )
 
 
 _SEQUENCES = (tuple, list)

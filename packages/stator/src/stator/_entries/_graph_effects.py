@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 import torch
+from stator_backends import running_statistics
 from stator_subgraphs import (
     CHECKS,
     bodies_of,
     calls_in,
     is_of_torch,
+    may_raise,
     name_of,
     node_may_draw,
     storage_of,
@@ -49,7 +51,8 @@ class GraphEffects:
     writes_to_views: bool
     has_checks: bool  # a node raises where an assumption of the trace does not hold
     is_caught: bool  # an operator behind the first effect may raise, and the program may catch it
-    has_except: bool  # an `except` of the program may catch what some operator raises
+    # an `except` of the program may catch what some operator raises that may refuse its values
+    has_except: bool
     # the program may catch what an operator of another library raises, or anything behind a final
     # effect
     catches_foreign: bool
@@ -57,6 +60,18 @@ class GraphEffects:
     @property
     def is_observable(self) -> bool:
         return bool(self.written) or self.draws or self.is_final
+
+    def may_be_undone(self, runs_in_order: bool, forgives: bool) -> bool:
+        """Return True if the program may run from the start of the graph after that has raised.
+
+        That is so for graphs that a compiler may reorder, and for checks of what the trace relied
+        on. With the option `fallback` (`forgives`) each graph of a compiler may turn out to be one
+        that cannot run.
+        """
+        is_needed = self.has_checks or (self.is_caught and self.writes_to_views)
+        if not runs_in_order:
+            is_needed = is_needed or self.is_caught or self.has_except or forgives
+        return is_needed and not self.is_final and self.is_observable
 
     @classmethod
     def of(cls, captured: CapturedGraph) -> GraphEffects:
@@ -77,7 +92,7 @@ class GraphEffects:
             is_final=is_final,
             has_checks=any(map(is_check, calls)),
             is_caught=is_caught,
-            has_except=any("has_except" in node.meta for node in calls_in(module)),
+            has_except=any(map(_is_in_except, calls_in(module))),
             catches_foreign=(is_final and is_caught) or any(map(is_foreign_and_caught, calls)),
         )
 
@@ -101,10 +116,18 @@ def _is_caught_after_effect(module: GraphModule) -> bool:
     compiler may draw first."""
     changed = any(map(node_may_draw, calls_in(module)))
     for node in calls_in(module):
-        if changed and node.meta.get("catches_operators"):
+        if changed and node.meta.get("catches_operators") and may_raise(node):
             return True
         changed = changed or has_effect(node)
     return False
+
+
+def _is_in_except(node: Node) -> bool:
+    """Return True if an `except` may catch what the operator raises for its values.
+
+    Any operator may run out of memory: that is not worth a copy in each call.
+    """
+    return "has_except" in node.meta and may_raise(node)
 
 
 def is_foreign_and_caught(node: Node) -> bool:
@@ -126,7 +149,8 @@ def _written(node: Node) -> set[int]:
     """Return the storages of example values that a node writes to."""
     seen: set[int] = set(node.meta.get("writes", ()))
     if is_silent_write(node):
-        seen.update(filter(None, map(_storage, node.all_input_nodes)))
+        written = running_statistics(node) or node.all_input_nodes
+        seen.update(filter(None, map(_storage, written)))
     return seen
 
 

@@ -66,6 +66,12 @@ def is_run_in_order(options: Options, effects: GraphEffects) -> bool:
     return effects.catches_foreign or not spec_of(options.backend).compiles
 
 
+def _defers_writes(options: Options, effects: GraphEffects) -> bool:
+    """Return True if the graph must not have written to its inputs when it raises."""
+    runs_in_order = is_run_in_order(options, effects)
+    return not runs_in_order and effects.may_be_undone(runs_in_order, options.fallback)
+
+
 def _lowered_once(
     traced: TraceResult,
     options: Options,
@@ -78,6 +84,8 @@ def _lowered_once(
     if spec_of(options.backend).compiles:
         _mark_native(captured, effects)
     key = key_of(captured, ambient)
+    if key is not None:
+        key = key, _defers_writes(options, effects)
     if key is not None and key in known:
         return known[key]
     lowered = _lowered(traced, options, ambient, effects)
@@ -108,7 +116,7 @@ def _lowered(
     read = space.policy.draws_numbers and any(map(_is_number_read, captured.graph.nodes))
     can_retrace = has_floats or drawn or read
     try:
-        lowered = _call_backend(traced, options, ambient, as_it_is, writes_repro=not can_retrace)
+        lowered = _call_backend(traced, options, ambient, effects, as_it_is, can_retrace)
     except BackendFailed:
         if can_retrace:
             raise FloatsNeeded from None
@@ -151,9 +159,9 @@ def _call_backend(
     traced: TraceResult,
     options: Options,
     ambient: AmbientState,
+    effects: GraphEffects,
     as_it_is: str,
-    *,
-    writes_repro: bool,
+    can_retrace: bool,
 ) -> Lowered:
     from stator_subgraphs import add_fake_kernels, needs_fake_kernels
 
@@ -170,7 +178,8 @@ def _call_backend(
             separable=not policy.separates_steps and not policy.is_whole,
             add_fake_kernels=kernels,
             hides_floats=policy.hides_floats,
-            writes_repro=writes_repro,
+            writes_repro=not can_retrace,
+            defers_writes=_defers_writes(options, effects),
         )
 
 

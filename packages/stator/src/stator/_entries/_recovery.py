@@ -41,6 +41,7 @@ from stator_variables import saved_stream
 
 from stator._capture._retrace import Retrace
 from stator._entries._graph_effects import GraphEffects
+from stator._entries._late_inputs import LateInputs
 from stator._entries._program_order import is_foreign
 from stator._entries._random_steps import RandomSteps
 from stator._entries._resumption import (
@@ -71,17 +72,9 @@ class RollbackPlan:
     def of(
         cls, effects: GraphEffects, steps: RandomSteps, runs_in_order: bool, forgives: bool
     ) -> RollbackPlan | None:
-        """Plan copies for graphs that a compiler may reorder, and for checks of what the trace
-        relied on.
-
-        With the option `fallback` (`forgives`) each graph of a compiler may turn out to be one that
-        cannot run.
-        """
-        is_needed = effects.has_checks or (effects.is_caught and effects.writes_to_views)
-        if not runs_in_order:
-            is_needed = is_needed or effects.is_caught or effects.has_except or forgives
-        is_needed = is_needed and not effects.is_final and effects.is_observable
-        if is_needed:
+        """Plan copies for graphs whose effects may have to be undone; what is written behind the
+        graph needs none (`effects` are what the graph itself does)."""
+        if effects.may_be_undone(runs_in_order, forgives):
             return cls(effects.written, effects.draws or None in steps.saved)
         return cls((), None in steps.saved) if steps.saved else None
 
@@ -131,6 +124,7 @@ class Recovery:
     module: Any = None  # the graph; None for an entry that was loaded from a dump
     ran: Any = None  # the equal graph whose code runs
     retrace: Retrace | None = None
+    late: LateInputs = attrs.field(factory=LateInputs)  # effects that the graph leaves to the entry
     resumptions: dict[str, Resumption | None] = attrs.field(factory=dict)  # by the name of the node
     continuations: dict[Point, Continuation] = attrs.field(factory=dict)
 
@@ -164,10 +158,17 @@ class Recovery:
         self.ambient.install()
 
         can_repeat = is_of_operator and not self._has_run_foreign(failure)
-        if can_repeat and not self.effects.is_observable and self._undo_steps(before, drawn):
+        has_effects = self.late.left_to_graph(self.effects).is_observable
+        if can_repeat and not has_effects and self._undo_steps(before, drawn):
             return self._run_natively(error, state)
+        if self.late.writes and failure is not None:
+            if can_repeat and before is not None and self._restore(before):
+                return self._run_natively(error, state)
+            named = dict(zip(self.target.parameters, state, strict=True))
+            failure = self.late.applied(failure, named)
+
         resumed = None
-        if failure is not None:
+        if failure is not None and not failure.is_half_done:
             made = Made(drawn, before)
             resumed = self._resume(error, failure, state, made, is_of_operator)
         if resumed is not None:

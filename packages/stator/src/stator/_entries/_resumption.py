@@ -62,12 +62,14 @@ class Unavailable(Exception):
 class NodeFailure:
     """The node of a graph that raised, and the values that the graph had then.
 
-    Where a compiled piece raised, the node is the first of those in it, `nodes`.
+    Where a compiled piece raised, the node is the one of `nodes` that is due to it, or the first.
+    `values` are the locals of the graph's function, which sets what it needs no longer to None.
     """
 
     node: fx.Node
     frame: FrameType | None
     rest: Any  # the traceback inside of the operator
+    values: Mapping[str, Any]
     nodes: tuple[fx.Node, ...] = ()
 
     @classmethod
@@ -89,8 +91,11 @@ class NodeFailure:
         if index is None or index >= len(called):
             return None
         named = {node.name: node for node in module.graph.nodes}
-        nodes = tuple(named[name] for name in nodes_called(called[index]))
-        return cls(raising_node(nodes), entry.tb_frame, entry.tb_next, nodes)
+        nodes = tuple(named[name] for name in nodes_called(called[index]) if name in named)
+        if not nodes:
+            return None
+        frame = entry.tb_frame
+        return cls(raising_node(nodes), frame, entry.tb_next, frame.f_locals, nodes)
 
     @classmethod
     def of_compiled(cls, error: BaseException, module: fx.GraphModule) -> NodeFailure | None:
@@ -100,7 +105,7 @@ class NodeFailure:
         found = [node for node in nodes if is_foreign_and_caught(node)]
         if len(found) != 1:
             return None
-        return cls(found[0], None, exception_field(error, "__traceback__"), nodes)
+        return cls(found[0], None, exception_field(error, "__traceback__"), {}, nodes)
 
     @property
     def is_foreign(self) -> bool:
@@ -113,14 +118,14 @@ class NodeFailure:
         return any(map(has_effect, self.nodes))
 
     @property
+    def is_half_done(self) -> bool:
+        """True if it is not known which effects of a compiled piece precede the exception."""
+        return len(self.nodes) > 1 and self.has_effect and not is_foreign_and_caught(self.node)
+
+    @property
     def is_simple(self) -> bool:
         """True for an operator without a body, and for a compiled piece."""
         return len(self.nodes) > 1 or next(bodies_of(self.node), None) is None
-
-    @property
-    def kept(self) -> Mapping[str, Any]:
-        """The values that the function of the graph still has, by the names of their nodes."""
-        return {} if self.frame is None else self.frame.f_locals
 
     def before(self) -> Iterator[fx.Node]:
         """Yield the nodes that ran before."""
@@ -188,7 +193,7 @@ class Resumption:
         """
         named = dict(zip(target.parameters, state, strict=True))
         named |= {step.drawn.name: one for step, one in zip(self.steps, drawn, strict=False)}
-        values = _NodeValues(self.captured, failure.kept, named)
+        values = _NodeValues(self.captured, failure.values, named)
         outputs: Any = self.captured.graph.output_node().args[0]
         is_handled = bool(failure.node.meta.get("handled"))
 
@@ -253,7 +258,6 @@ class _NodeValues:
     """
 
     captured: CapturedGraph
-    # locals of the graph's function, which sets what it needs no longer to None
     kept: Mapping[str, Any]
     state: Mapping[str, Any]
     found: dict[fx.Node, Any] = attrs.field(factory=dict)
