@@ -73,6 +73,8 @@ def _lowered_once(
         return known[key]
     made = KnownGraph(_lowered(traced, options, ambient, effects), captured.module)
     is_frozen = any(isinstance(guard, FrozenInputs) for guard in made.lowered.guards)
+    if traced.serves_one_call:
+        return made
     if key is not None and not made.lowered.shape_guards and not is_frozen:
         known[key] = made
     return made
@@ -84,7 +86,9 @@ def _lowered(
     """Lower the graph; raises FloatsNeeded if the backend specializes on floats, and
     SeparationNeeded if it refuses what follows a step: both are traced again then."""
     captured, space = traced.captured, traced.emitter.t
-    calls, as_it_is = None, CATCHES_FOREIGN if effects.catches_foreign else ""
+    calls, as_it_is = None, ONE_CALL if traced.serves_one_call else ""
+    if effects.catches_foreign:
+        as_it_is = CATCHES_FOREIGN
     if is_under_level() or enters_level(captured.graph, and_stays=True):
         as_it_is = DUAL
     if is_run_in_order(options, effects):
@@ -173,6 +177,7 @@ def settings_of(traced: TraceResult) -> dict[Any, Any]:
     return {**traced.emitter.t.modes, **level}
 
 
+ONE_CALL = "its entry serves one call only"
 DUAL = "tensors with tangents of forward-mode derivatives"
 CATCHES_FOREIGN = "an operator of another library in a `try` of the program"
 
