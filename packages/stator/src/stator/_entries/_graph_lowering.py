@@ -68,7 +68,7 @@ def _lowered_once(
 ) -> KnownGraph:
     """Lower the graph, unless an equal one was compiled before."""
     captured = traced.captured
-    key = None if effects.catches_foreign else key_of(captured, ambient)
+    key = None if effects.catches_foreign else key_of(captured, ambient, options.backend)
     if key is not None and key in known:
         return known[key]
     made = KnownGraph(_lowered(traced, options, ambient, effects), captured.module)

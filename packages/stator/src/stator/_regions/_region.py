@@ -309,7 +309,7 @@ class Region:
                 place.shared.add_ending(traced.emitter.t.lifetimes.ended_locals)
                 retrace = Retrace(place.target, self.options, again)
                 facts = retrace, self._site(traced), ambient, key, self.graphs, named
-                marked = self.single_use.marked(traced, place, self.options)
+                marked = self.single_use.marked(traced, place, self.options, state)
                 entry = make_entry(marked, *facts)
                 entry.data.leads_elsewhere = leads_elsewhere(marked)
                 self._count_calls(traced.calls, entry, place)

@@ -11,21 +11,25 @@ another trace. So is the first continuation after the call has made the guards o
 fail, which may have been done in a continuation (with a lock held) or natively. They are dropped
 when they have run; the next call compiles. Each cause counts once per place: what happens in every
 call, as a counter or a cache that is cleared, is compiled when it happens again.
+
+Only guards on what outlives the call count: the next call brings a dict of its own.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from threading import get_ident
+from types import FunctionType, ModuleType
 from typing import Any, Protocol
 
 import attrs
+import torch
 from stator_backends import spec_of
 from stator_bytecode import FlatState, Goto, Point, Steps, passed_over
 from stator_bytecode.errors import Unsupported
-from stator_guards import Entry
+from stator_guards import CapturedSource, Entry, Guard, ParameterSource
 from stator_variables import is_of_number
 
 from stator._capture._trace import TraceResult
-from stator._program._target import Continuation, Target
+from stator._program._target import Continuation, Root, Target
 from stator._program._traceback import OWN_CODES
 from stator._regions._compiled_target import CompiledTarget
 from stator._settings._options import Options
@@ -33,6 +37,29 @@ from stator._settings._options import Options
 _OUTDATED, _BEHIND = "outdated", "behind"
 """The causes, beside the line of a break: effects that make guards fail, and the continuation of an
 entry of this kind."""
+_LASTING = (torch.nn.Module, torch.optim.Optimizer, type, ModuleType, FunctionType)
+_PASSING = (dict, list, set, tuple, torch.Tensor)
+
+
+def _of_lasting(guards: Iterable[Guard], target: Target, state: FlatState) -> list[Guard]:
+    """Return the guards on objects that are likely to be there in the next call."""
+    named = dict(zip(target.parameters, state, strict=True))
+    return [guard for guard in guards if _is_of_lasting(guard, isinstance(target, Root), named)]
+
+
+def _is_of_lasting(guard: Guard, is_start: bool, named: dict[str, object]) -> bool:
+    if guard.source is None:
+        return False
+    *_, first = guard.source.steps()
+    if isinstance(first, CapturedSource):
+        return True
+    if not isinstance(first, ParameterSource):
+        return False
+    value = named[first.parameter]
+    if isinstance(value, _LASTING):
+        return True
+    # of a continuation they are locals
+    return is_start and not isinstance(value, _PASSING)
 
 
 @attrs.define(eq=False)
@@ -44,8 +71,12 @@ class SingleUse:
     # for each thread, the entry of the start that its call made
     made: dict[int, Entry] = attrs.field(factory=dict)
 
-    def marked(self, traced: TraceResult, place: CompiledTarget, options: Options) -> TraceResult:
+    def marked(
+        self, traced: TraceResult, place: CompiledTarget, options: Options, state: FlatState
+    ) -> TraceResult:
         """Return the trace, with a mark if its entry is to serve one call only."""
+        outdated = tuple(_of_lasting(traced.outdated, place.target, state))
+        traced = attrs.evolve(traced, outdated=outdated)
         compiles = spec_of(options.backend).compiles
         causes = {*self._causes(traced, place.target, compiles)} - place.passed
         place.passed |= causes
@@ -113,8 +144,9 @@ class FirstCall:
     def _note(self, point: Point) -> None:
         if (entry := self.entry) is None or entry.guards.check(*self.state):
             return
-        failures = entry.guards.explain(*self.state)
-        if not all(is_of_number(failure.guard) for failure in failures):
+        failing = [failure.guard for failure in entry.guards.explain(*self.state)]
+        lasting = _of_lasting(failing, entry.data.target, self.state)
+        if not all(map(is_of_number, lasting)):
             self.points.add(point)
             self.entry = None
 
