@@ -10,7 +10,7 @@ traceback entries only. `drive` is the loop that goes on from there.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -22,6 +22,12 @@ from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._step import Take, Throw, ThrowingStep
 from stator_bytecode._breaks._traceback import hide, passed_over
 from stator_bytecode.errors import Unsupported
+
+
+class Steps(Protocol):
+    """Whatever runs natively between two graphs, as a `Site` does."""
+
+    def step(self, *state: Any) -> PointState: ...
 
 
 class Site:
@@ -104,7 +110,7 @@ class Arrival:
 class Goto:
     """Go on at `site` with `state`."""
 
-    site: Site | Arrival
+    site: Steps
     state: Sequence[Any]
 
     def take(self) -> Sequence[Any]:
@@ -122,7 +128,7 @@ The list is its own: it empties the list, so that objects die when the program r
 """
 
 
-def drive(site: Site | Arrival, state: Sequence[Any], dispatch: Dispatch) -> Any:
+def drive(site: Steps, state: Sequence[Any], dispatch: Dispatch) -> Any:
     """Step, continuation, step … until a continuation gives a value. One Python frame, however many
     breaks there are.
 

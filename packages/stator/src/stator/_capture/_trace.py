@@ -69,6 +69,10 @@ class TraceResult:
     reads: tuple[int, ...] = ()
     """The ids of existing objects in the order in which the program reads them; of a whole graph.
     """
+    outdated: tuple[Guard, ...] = ()
+    """The guards that do not hold any more when the entry has run, because of its effects."""
+    serves_one_call: bool = False
+    """No later call takes the entry, so that its graph is not compiled."""
 
 
 def trace(
@@ -276,11 +280,13 @@ def _written_down(
     reason = outcome.reason if isinstance(outcome, Broke) and not ends else None
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
+    outdated = tuple(variables.outdated_guards(tracing, guards))
     spent = time.perf_counter() - started
     leaves = isinstance(outcome, Escaped) and outcome.leaves
     raises = outcome.exception.cls.__name__ if isinstance(outcome, Escaped) else ""
     return TraceResult(
-        captured, emitter, guards, result, point, values, raises, leaves, reason, spent
+        *(captured, emitter, guards, result, point, values, raises, leaves, reason, spent),
+        outdated=outdated,
     )
 
 

@@ -88,6 +88,8 @@ class EntryData:
     begins_step: bool = False  # the first entry of a call under CUDA graphs
     source: str = ""
     point: Point | None = None  # where it breaks
+    serves_one_call: bool = False
+    leads_elsewhere: bool = False  # no later call comes to its continuation in this way
 
 
 def make_entry(
@@ -123,6 +125,7 @@ def make_entry(
         ends=_local_ends(traced, target, state),
         begins_step=isinstance(target, Root) and uses_steps(options.backend),
         point=traced.point,
+        serves_one_call=traced.serves_one_call,
     )
     facts = retrace, ambient, data, ran, lowered
     recovery = None if effects is None else _recovery(traced, effects, *facts)

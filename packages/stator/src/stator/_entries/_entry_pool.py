@@ -79,8 +79,7 @@ class PooledPlace:
 
     def add(self, entry: Entry) -> None:
         """Let others use an entry, unless it is to be used once."""
-        reason = entry.data.reason
-        if reason is None or not reason.once:
+        if not entry.data.serves_one_call:
             usable = (other for other in self._living() if not other.guards.is_gone)
             self.entries = (weakref.ref(entry), *map(weakref.ref, usable))
             self.latest.append(entry)

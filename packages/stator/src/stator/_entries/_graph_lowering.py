@@ -83,7 +83,7 @@ def _lowered_once(
     captured = traced.captured
     if spec_of(options.backend).compiles:
         _mark_native(captured, effects)
-    key = key_of(captured, ambient)
+    key = key_of(captured, ambient, options.backend)
     if key is not None:
         key = key, _defers_writes(options, effects)
     if key is not None and key in known:
@@ -91,6 +91,8 @@ def _lowered_once(
     lowered = _lowered(traced, options, ambient, effects)
     made = KnownGraph(lowered, lowered.driver or captured.module)
     is_frozen = any(isinstance(guard, FrozenInputs) for guard in made.lowered.guards)
+    if traced.serves_one_call:
+        return attrs.evolve(made, lowered=attrs.evolve(lowered, uncompiled=()))
     if key is not None and not made.lowered.shape_guards and not is_frozen:
         known[key] = made
     return made
@@ -102,7 +104,7 @@ def _lowered(
     """Lower the graph; raises FloatsNeeded if the backend specializes on floats, and
     SeparationNeeded if it refuses what follows a step: both are traced again then."""
     captured, space = traced.captured, traced.emitter.t
-    calls, as_it_is = None, ""
+    calls, as_it_is = None, ONE_CALL if traced.serves_one_call else ""
     if is_under_level() or enters_level(captured.graph, and_stays=True):
         as_it_is = DUAL
     if not spec_of(options.backend).compiles:
@@ -209,6 +211,7 @@ def settings_of(traced: TraceResult) -> dict[Any, Any]:
     return {**traced.emitter.t.modes, **level}
 
 
+ONE_CALL = "its entry serves one call only"
 DUAL = "tensors with tangents of forward-mode derivatives"
 _WRITES_WITH_GRADIENTS = "a write to a tensor that has gradients"
 

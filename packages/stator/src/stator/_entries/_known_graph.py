@@ -2,9 +2,10 @@
 code.
 
 A table that is filled by the first call is read by the second, so that two entries differ in guards
-and side effects and not in the graph. Only graphs without symbols are compared: the code of these
-follows from their nodes, bodies of operators included, the metadata of their inputs and the modes
-around them.
+and side effects and not in the graph. So do the rounds of a loop over equal layers, if each ends at
+a break. Only graphs without symbols are compared: the code of these follows from their nodes,
+bodies of operators included, the metadata of their inputs and the modes around them. Where the
+inputs come from matters to few backends.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_backends import AmbientState, Lowered
+from stator_backends import AmbientState, Backend, Lowered, spec_of, uses_steps
 from torch import fx
 
 if TYPE_CHECKING:
@@ -39,16 +40,22 @@ class _Incomparable(Exception):
     """A graph with a value of a kind that cannot be compared for equality."""
 
 
-def key_of(captured: CapturedGraph, ambient: AmbientState) -> Hashable | None:
+def key_of(captured: CapturedGraph, ambient: AmbientState, backend: Backend) -> Hashable | None:
     """Return what two graphs with the same compiled code have in common; None for a graph that is
     not compared."""
     try:
         nodes = _key_of_graph(captured.graph)
-        sources = tuple(item.source for item in captured.inputs)
+        sources = tuple(item.source for item in captured.inputs if _reads_sources(backend))
         inputs = tuple(_keys_of_inputs(captured.example_inputs()))
     except _Incomparable:
         return None
     return nodes, sources, inputs, captured.keeps_history, ambient
+
+
+def _reads_sources(backend: Backend) -> bool:
+    """Return True for a backend that sees where the inputs of a graph come from: which of them keep
+    their addresses."""
+    return uses_steps(backend) or spec_of(backend).wants_graph_spec
 
 
 def _key_of_graph(graph: fx.Graph) -> Hashable:
@@ -63,6 +70,8 @@ def _key_of_node(node: fx.Node, numbers: dict[fx.Node, int]) -> Hashable:
             return node.op, node.name, _key_of_graph(body.graph)
     if node.op in ("get_attr", "call_module"):
         raise _Incomparable
+    if node.op == "placeholder":  # which is named after its source
+        return node.op, node.args
     given = _key_of(node.args, numbers), _key_of(node.kwargs, numbers)
     marks = tuple(node.meta.get(mark) for mark in _MARKS)
     return node.op, node.name, node.target, marks, given

@@ -10,7 +10,6 @@ from stator_guards import Cache, Entry
 from stator._capture._compile_event import FrameIds
 from stator._entries._entry_pool import PooledPlace
 from stator._program._target import Target
-from stator.errors import SourceSpan
 
 MOST_ROUNDS = 64
 """The rounds of a loop that are counted."""
@@ -34,7 +33,8 @@ class CompiledTarget:
     # at most one: the same, for calls under function modes
     under_modes: list[CompiledTarget] = attrs.field(factory=list)
     recent: Entry | None = None  # the entry used last
-    passed: set[SourceSpan] = attrs.field(factory=set)  # breaks that were to come only once
+    # causes that were to come only once, see `_single_use`
+    passed: set[Hashable] = attrs.field(factory=set)
     lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
     ids: FrameIds = attrs.field(factory=FrameIds)
 

@@ -15,6 +15,7 @@ import torch
 from stator_backends import AmbientState, interrupts_compilation, ordinary_signal_handlers
 from stator_bytecode import (
     CallSite,
+    Dispatch,
     FlatState,
     Goto,
     InnermostFrames,
@@ -46,6 +47,7 @@ from stator._program._target import Root
 from stator._program._traceback import OWN_CODES
 from stator._regions._compiled_target import CompiledTarget
 from stator._regions._recompile_limit import past_limit, recompiled
+from stator._regions._single_use import SingleUse, leads_elsewhere
 from stator._regions._small_graph import watch_first_calls
 from stator._settings._deferred_warning import (
     RUNNERS,
@@ -82,6 +84,7 @@ class Region:
     places: dict[Point, CompiledTarget] = attrs.field(factory=dict)
     forced: dict[int, Region] = attrs.field(factory=dict)  # for backends that a stance forced
     graphs: dict[Hashable, KnownGraph] = attrs.field(factory=dict)  # those that were compiled
+    single_use: SingleUse = attrs.field(factory=SingleUse)
     callees: Callees | None = None  # of functions that run natively
     _lock: Any = attrs.field(factory=threading.Lock)
 
@@ -98,10 +101,15 @@ class Region:
         now = stance()
         if now.backend is not None:
             other = self._with_backend(now.backend)
-            return other.finish(other.enter(other.root, state))
+            return other.run_entered(state)
         if now.name == "force_eager":
             return EagerFallback(self.root.target, state).run()
-        return self.finish(self.enter(self.root, state))
+        return self.run_entered(state)
+
+    def run_entered(self, state: FlatState) -> Any:
+        """Run the entry for a state, and what follows it."""
+        result = self.enter(self.root, state)
+        return self.finish(result, self.single_use.dispatch(self, state))
 
     def _with_backend(self, backend: str | Callable[..., Any]) -> Region:
         """Return the region that takes the place of this one while a stance forces a backend."""
@@ -114,10 +122,10 @@ class Region:
         """Let each call come here until an entry is remembered again."""
         self.newest[0] = NOTHING
 
-    def finish(self, result: object) -> Any:
+    def finish(self, result: object, dispatch: Dispatch | None = None) -> Any:
         """Drive what an entry gave to the end."""
         if type(result) is Goto:
-            result = drive(result.site, result.take(), self.dispatch)
+            result = drive(result.site, result.take(), dispatch or self.dispatch)
         elif type(result) is EagerFallback:
             result = result.run()
         if deferred_warnings.waiting:
@@ -179,7 +187,7 @@ class Region:
         failed: Entry = NOTHING,
     ) -> object:
         key = self._key(place, state)
-        entry = place.cache.lookup(key, state, failed)
+        entry = found = place.cache.lookup(key, state, failed)
         if entry is None and not place.cache.is_full(key) and self._may_compile(place, state, key):
             if place is self.root:
                 make_parameters(place.target, state)
@@ -193,16 +201,19 @@ class Region:
             if raises and place.cache.is_full(key):
                 raise past_limit(place.cache, key, state)
             return EagerFallback(self._native(place), state)
-        if self._breaks_once(place, entry):
+        if entry.data.serves_one_call:
             place.cache.remove(entry)
-            return entry.run(*state)
+            return self.single_use.run(entry, state)
         if place is self.root:
             self._remember(place, key, entry)
         elif key == self.options.key:
             place.use(key, entry)
         else:
             place.newest[key] = entry
-        return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
+        result = _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
+        if found is None and place is self.root and type(result) is Goto:
+            self.single_use.begin(entry)
+        return result
 
     def _native(self, place: CompiledTarget) -> Any:
         """Return what runs where no entry does."""
@@ -242,16 +253,6 @@ class Region:
                 is_under = place is not (self.root if point is None else self.places.get(point))
                 place.shared = self.pool.place_of(point, under_modes=is_under)
                 _limit(place.cache, options)
-
-    def _breaks_once(self, place: CompiledTarget, entry: Entry) -> bool:
-        """Return True if the cause of the break at the end of an entry is gone when it has run: the
-        next call traces again, once for each such break, since the cause may return (a cache that
-        is cleared)."""
-        reason = entry.data.reason
-        if reason is None or not reason.once or reason.where in place.passed:
-            return False
-        place.passed.add(reason.where)
-        return True
 
     def _remember(self, place: CompiledTarget, key: Hashable, entry: Entry) -> None:
         """Let the wrapper try the entry first, unless calls alternate among several: then the cache
@@ -310,7 +311,9 @@ class Region:
                 place.shared.add_ending(traced.emitter.t.lifetimes.ended_locals)
                 retrace = Retrace(place.target, self.options, again)
                 facts = retrace, self._site(traced), ambient, key, self.graphs, named
-                entry = make_entry(traced, *facts)
+                marked = self.single_use.marked(traced, place, self.options, state)
+                entry = make_entry(marked, *facts)
+                entry.data.leads_elsewhere = leads_elsewhere(marked)
                 self._count_calls(traced.calls, entry, place)
                 return entry
             finally:
@@ -462,7 +465,14 @@ def _must_not_compile(place: CompiledTarget, state: FlatState) -> bool:
     )
 
 
-_RUNNING = (Region.run, Region.enter, Region._entered, Region.finish, Region.dispatch)
+_RUNNING = (
+    Region.run,
+    Region.run_entered,
+    Region.enter,
+    Region._entered,
+    Region.finish,
+    Region.dispatch,
+)
 OWN_CODES.update(passed_over(*_RUNNING, EagerFallback.run, make_parameters))
 passed_over(Region._enter_under_modes, _first_run)
 RUNNERS.add(Region.finish.__code__)
