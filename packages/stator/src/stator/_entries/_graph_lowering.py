@@ -110,7 +110,7 @@ def _lowered(
             setting.set(start)
 
     can_separate = not space.policy.separates_steps and not space.policy.is_whole
-    if lowered.refused == _WRITES_WITH_GRADIENTS and can_separate:
+    if lowered.refused == WRITES_WITH_GRADIENTS and can_separate:
         raise SeparationNeeded
     if has_floats and _is_specialized(lowered, space.policy.hides_floats):
         raise FloatsNeeded
@@ -177,7 +177,7 @@ DUAL = "tensors with tangents of forward-mode derivatives"
 CATCHES_FOREIGN = "an operator of another library in a `try` of the program"
 
 
-_WRITES_WITH_GRADIENTS = "a write to a tensor that has gradients"
+WRITES_WITH_GRADIENTS = "a write to a tensor that has gradients"
 
 
 class SeparationNeeded(Exception):
