@@ -10,8 +10,10 @@ from stator_subgraphs._compiled_autograd import (
     CapturedBackward,
     accumulate_grad,
     as_function,
+    followed_accumulations,
     may_be_followed,
     partitioned,
+    runs_user_code,
     without_accumulation,
 )
 from stator_subgraphs._fake import is_mode_call
@@ -53,7 +55,9 @@ __all__ += [
     "CapturedBackward",
     "accumulate_grad",
     "as_function",
+    "followed_accumulations",
     "may_be_followed",
     "partitioned",
+    "runs_user_code",
     "without_accumulation",
 ]

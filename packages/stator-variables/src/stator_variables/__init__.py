@@ -16,7 +16,13 @@ from stator_variables._domain import SymbolicDomain
 from stator_variables._emit._effects import emit_effects, finalize_generators
 from stator_variables._emit._outdated import is_of_number, outdated_guards
 from stator_variables._emit._user_hash_replay import first_changed_user_hash
-from stator_variables._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
+from stator_variables._emitter import (
+    Emitter,
+    RaisedBefore,
+    StaysInGraph,
+    StillRunning,
+    refers_to,
+)
 from stator_variables._library._dual_level import LEVEL as DUAL_LEVEL
 from stator_variables._library._dual_level import enters_level, mark_levels
 from stator_variables._library._modes import grad_mode
@@ -184,6 +190,7 @@ __all__ += ["Step", "is_drawn", "lines_of", "saved_stream"]
 # what a trace becomes
 __all__ += ["Dim", "GraphRecorder", "GraphValue", "from_traced", "record"]
 __all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StaysInGraph", "StillRunning"]
+__all__ += ["refers_to"]
 __all__ += [
     "UserHashReplay",
     "emit_effects",

@@ -6,16 +6,22 @@ divides one into segments for a compiler.
 
 from stator_subgraphs._compiled_autograd._backward import CapturedBackward
 from stator_subgraphs._compiled_autograd._capture import BackwardCapture
-from stator_subgraphs._compiled_autograd._operator import accumulate_grad
+from stator_subgraphs._compiled_autograd._operator import accumulate_grad, runs_user_code
 from stator_subgraphs._compiled_autograd._partition import partitioned, without_accumulation
-from stator_subgraphs._compiled_autograd._user_code import as_function, may_be_followed
+from stator_subgraphs._compiled_autograd._user_code import (
+    as_function,
+    followed_accumulations,
+    may_be_followed,
+)
 
 __all__ = [
     "BackwardCapture",
     "CapturedBackward",
     "accumulate_grad",
     "as_function",
+    "followed_accumulations",
     "may_be_followed",
     "partitioned",
+    "runs_user_code",
     "without_accumulation",
 ]

@@ -24,7 +24,7 @@ from stator_subgraphs._compiled_autograd._operator import (
     put_back,
     runs_user_code,
 )
-from stator_subgraphs._compiled_autograd._user_code import may_be_followed
+from stator_subgraphs._compiled_autograd._user_code import followed_accumulations, may_be_followed
 
 MakeSegment: TypeAlias = Callable[[Graph, str], Callable[[list[Any]], Sequence[Any]]]
 """Return a part of a backward, which has a name, as a function of a list that it empties."""
@@ -133,8 +133,12 @@ class _Partition:
 
 def without_accumulation(graph: Graph) -> tuple[Graph, list[tuple[int, bool]]]:
     """Return a segment that gives what it would accumulate as well, at the end, and for each of
-    these the position of the variable among the arguments, and True if that has hooks."""
-    if not any(node.target is accumulate_grad for node in graph.nodes):
+    these the position of the variable among the arguments, and True if that has hooks.
+
+    Accumulations that hooks in the segment follow are part of it.
+    """
+    followed = followed_accumulations(graph)
+    if not any(_is_last(node, followed) for node in graph.nodes):
         return graph, []
 
     positions = {node: i for i, node in enumerate(graph.find_nodes(op="placeholder"))}
@@ -143,7 +147,7 @@ def without_accumulation(graph: Graph) -> tuple[Graph, list[tuple[int, bool]]]:
     gradients: list[Node] = []
     accumulations: list[tuple[int, bool]] = []
     for node in graph.nodes:
-        if node.target is accumulate_grad:
+        if _is_last(node, followed):
             variable, gradient, is_hooked = node.args
             gradients += [copies[gradient]]
             accumulations.append((positions[variable], is_hooked))
@@ -152,6 +156,11 @@ def without_accumulation(graph: Graph) -> tuple[Graph, list[tuple[int, bool]]]:
         else:
             copies[node] = result.node_copy(node, copies.__getitem__)
     return result, accumulations
+
+
+def _is_last(node: Node, followed: Sequence[Node]) -> bool:
+    """Return True for an accumulation that nothing in the segment can observe."""
+    return node.target is accumulate_grad and node not in followed
 
 
 def _is_given_to(node: Node, calls: AbstractSet[Node]) -> bool:

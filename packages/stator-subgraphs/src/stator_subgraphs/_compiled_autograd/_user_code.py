@@ -1,4 +1,8 @@
-"""Part of a backward as a Python function, for a trace that follows its hooks and functions."""
+"""Part of a backward as a Python function, for a trace that follows its hooks and functions.
+
+The gradient of a variable whose hooks run after the accumulation is accumulated in the trace, too:
+they read and change its `.grad`.
+"""
 
 import operator
 from collections.abc import Callable
@@ -6,22 +10,37 @@ from types import FunctionType
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch._prims_common import is_non_overlapping_and_dense_or_false
 from torch.fx import Graph, GraphModule, Node
 
 from stator_subgraphs._compiled_autograd import _operator
 from stator_subgraphs._compiled_autograd._aot import is_aot_call
 from stator_subgraphs._compiled_autograd._operator import NodeFunction, given_list, runs_user_code
 
-_HOOKS = (_operator.tensor_pre_hook, _operator.pre_hook, _operator.post_hook)
+_HOOKS = (
+    _operator.tensor_pre_hook,
+    _operator.pre_hook,
+    _operator.post_hook,
+    _operator.post_accumulate_grad_hook,
+    _operator.unpack,
+)
 _FOLLOWED = (*_HOOKS, _operator.call_backward, _operator.accumulate, given_list, operator.getitem)
 
 
 def may_be_followed(node: Node) -> bool:
-    """Return True for user code that a trace may follow: neither `.grad` nor memory is its
-    subject."""
+    """Return True for user code that a trace may follow: no function that is written in C++."""
     return not is_aot_call(node) and (
         node.target in _HOOKS or getattr(node.target, "function", None) is _operator.call_backward
     )
+
+
+def followed_accumulations(graph: Graph) -> list[Node]:
+    """Return the accumulations that hooks in the graph follow."""
+    hooks = graph.find_nodes(op="call_function", target=_operator.post_accumulate_grad_hook)
+    variables = {hook.args[1] for hook in hooks}
+    accumulations = graph.find_nodes(op="call_function", target=_operator.accumulate_grad)
+    return [node for node in accumulations if node.args[0] in variables]
 
 
 def as_function(graph: Graph) -> tuple[FunctionType, dict[int, Node]]:
@@ -34,7 +53,9 @@ def as_function(graph: Graph) -> tuple[FunctionType, dict[int, Node]]:
         copies[node] = copy = result.node_copy(node, copies.__getitem__)
         if may_be_followed(node):
             user_code[copy] = node
-        if node.op == "call_function" and node.target not in _FOLLOWED:
+        if node.target is _operator.accumulate_grad:
+            copy.target = _accumulated
+        elif node.op == "call_function" and node.target not in _FOLLOWED:
             target: Any = node.target
             if runs_user_code(node):
                 copies[node] = _followed(result, copy, target)
@@ -61,6 +82,30 @@ def _results(*results: Any) -> tuple[Any, ...]:
     return results
 
 
+def _accumulated(variable: Tensor, gradient: Tensor | None, is_hooked: bool) -> None:
+    """Add a gradient to `variable.grad`, as the engine does where others refer to the gradient."""
+    if gradient is None:
+        return
+
+    if variable.grad is None:
+        variable.grad = _first_gradient(variable, gradient)
+    else:
+        variable.grad.add_(gradient)
+
+
+def _copied(variable: Tensor, gradient: Tensor) -> Tensor:
+    """Return the first gradient in a tensor of its own.
+
+    Hooks may write to it, which the gradient must not show where others have it.
+    """
+    if gradient.layout is not torch.strided:
+        raise NotImplementedError("a gradient that is sparse")
+    if is_non_overlapping_and_dense_or_false(variable):
+        layout = variable.size(), variable.stride()
+        return gradient.new_empty_strided(*layout, dtype=variable.dtype).copy_(gradient)
+    return gradient.clone(memory_format=torch.contiguous_format)
+
+
 def _in_graph(target: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that a trace records as one operator."""
 
@@ -71,3 +116,6 @@ def _in_graph(target: Callable[..., Any]) -> Callable[..., Any]:
     call.__module__ = "autograd"
     call._stator_in_graph = True  # type: ignore[attr-defined]
     return call
+
+
+_first_gradient = _in_graph(_copied)

@@ -6,35 +6,28 @@ A size that changes becomes symbolic, so that the second compilation serves all 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from stator_backends import Backend, boxed, compile_session, lower
-from stator_guards import (
-    Equals,
-    Guard,
-    GuardSet,
-    IsNone,
-    ParameterSource,
-    SameObject,
-    Source,
-    TensorMatch,
-    compile_guards,
-)
+from stator_backends import compile_session
+from stator_guards import Equals, Guard, IsNone, ParameterSource, SameObject, TensorMatch
 from stator_variables import Dim, TraceLocation
 from torch import Tensor
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from stator._autograd._backward_engine import BackwardSettings
-from stator._autograd._backward_user_code import (
+from stator._autograd._backward_function import (
+    CompiledSegment,
     TracedSegment,
-    refusal_of,
-    trace_user_code,
-    user_code_in,
+    compiled_segment,
+    text_of,
 )
-from stator.errors import Unsupported, backend_boundary
+from stator._autograd._backward_user_code import refusal_of, user_code_in
+from stator._capture._dynamic import Shapes
+from stator._entries._graph_lowering import WRITES_WITH_GRADIENTS
+from stator.errors import Unsupported
 
 if TYPE_CHECKING:
     from stator_subgraphs import OutputGraph
@@ -44,31 +37,6 @@ MOST = 8
 
 MOST_FOLLOWED = 2
 """Compilations of one segment with code of the program."""
-
-
-@attrs.frozen(eq=False)
-class _Specialization:
-    """The segment compiled for some sizes, the guards over its arguments, and what it takes of
-    them."""
-
-    guards: GuardSet
-    parameters: tuple[str, ...]
-    inputs: tuple[Source, ...]
-    function: Callable[[list[object]], Sequence[object]]
-    results: Callable[[Sequence[object]], Sequence[object]] | None
-
-    def holds(self, arguments: Sequence[object]) -> bool:
-        more = [None] * (len(self.parameters) - len(arguments))  # what a function has besides
-        return self.guards.check(*more, *arguments)
-
-    def run(self, arguments: list[object]) -> Sequence[object]:
-        names = self.parameters[-len(arguments) :]
-        state = dict(zip(names, arguments, strict=True))
-        arguments.clear()
-        taken = [source.evaluate(state) for source in self.inputs]
-        state.clear()
-        outputs = self.function(taken)
-        return outputs if self.results is None else self.results(outputs)
 
 
 class BackwardSegment:
@@ -81,17 +49,22 @@ class BackwardSegment:
         self.__module__ = "compiled"
         self.whole = graph
         self.graph, self.accumulations = without_accumulation(graph)
+        self._variables = [position for position, _ in self.accumulations]
         self.settings = settings
-        self.specializations: list[_Specialization] = []
+        self.specializations: list[CompiledSegment] = []
         self._seen: list[object] = []  # of each argument, the number or the sizes; None has changed
+        self._shapes = Shapes(settings.dynamic)  # of what code of the program has besides
         self._followed = user_code_in(self.graph)
+        self._detached: list[int] = []
         self._is_divided = False
         self._plain = CapturedBackward.of(self.whole, {}).function
 
     def __call__(self, arguments: list[object]) -> Sequence[object]:
-        for specialization in self.specializations:
-            if specialization.holds(arguments):
-                return self._run(specialization, arguments)
+        if self._detached:
+            self._detach(arguments)
+        for each in self.specializations:
+            if each.guards.check(*each.unguarded, *arguments):
+                return self._run(each, arguments)
 
         if not self._is_divided and len(self.specializations) < MOST:
             made = self._specialize(arguments)
@@ -100,20 +73,31 @@ class BackwardSegment:
                 return self._run(made, arguments)
         return self._plain(arguments)
 
-    def _run(self, made: _Specialization, arguments: list[object]) -> Sequence[object]:
-        if not self.accumulations:
-            return made.run(arguments)
+    def _run(self, made: CompiledSegment, arguments: list[object]) -> Sequence[object]:
+        if made.repeats:
+            kept = [*arguments]
+            try:
+                results = [*made.function(arguments)]
+            except Exception:  # an operator that raises does so behind the effects ahead of it
+                return self._plain(kept)
+            return self._accumulated([kept[i] for i in self._variables], results)
+
+        if not self._variables:
+            return made.function(arguments)
+        variables = [arguments[i] for i in self._variables]
+        return self._accumulated(variables, [*made.function(arguments)])
+
+    def _accumulated(self, variables: list[Any], results: list[Any]) -> Sequence[object]:
+        """Accumulate the gradients that follow the results: nothing else refers to them."""
         from stator_subgraphs import accumulate_grad
 
-        given: Any = arguments
-        variables = [given[position] for position, _ in self.accumulations]
-        results: list[Any] = [*made.run(arguments)]
         gradients = [results.pop() for _ in variables]  # the last first
         for variable, (_, is_hooked) in zip(variables, self.accumulations, strict=True):
-            accumulate_grad(variable, gradients.pop(), is_hooked)
+            gradient = gradients.pop()  # which counts as the one reference of a function
+            accumulate_grad(variable, gradient, is_hooked)
         return results
 
-    def _specialize(self, arguments: Sequence[object]) -> _Specialization | None:
+    def _specialize(self, arguments: list[object]) -> CompiledSegment | None:
         """Return what a backend makes of the segment, or None if it has to be divided."""
         seen = self._seen or [_Unseen] * len(arguments)
         pairs = zip(seen, arguments, strict=True)
@@ -121,25 +105,41 @@ class BackwardSegment:
         self._seen = [observed.merged(old, _numbers_of(value)) for old, value in pairs]
 
         with compile_session():
-            traced = self._traced(arguments)
-            if not isinstance(traced, TracedSegment):
-                self._divide({node.name for node in traced})
-                return None
-            try:
-                return _lowered(traced, self.settings.backend)
-            finally:
-                traced.captured.release()
+            made = self._compiled(arguments)
+            if made is not None and made.refused == WRITES_WITH_GRADIENTS and not self._detached:
+                self._detached = _with_history(self.graph, arguments)
+                self._detach(arguments)
+                made = self._compiled(arguments)
+            return made
+
+    def _compiled(self, arguments: Sequence[object]) -> CompiledSegment | None:
+        traced = self._traced(arguments)
+        if not isinstance(traced, TracedSegment):
+            self._divide({node.name for node in traced})
+            return None
+        try:
+            return compiled_segment(traced, len(arguments), self.settings.backend)
+        finally:
+            traced.captured.release()
+
+    def _detach(self, arguments: list[Any]) -> None:
+        """Cut the history of saved tensors, which nothing reads: a compiler takes no write to a
+        parameter beside a view of it that has one."""
+        for position in self._detached:
+            arguments[position] = arguments[position].detach()
 
     def _traced(self, arguments: Sequence[object]) -> TracedSegment | set[Node]:
         """Return the graph of the segment, or what has to be apart from graphs."""
         from stator_subgraphs import OutputGraph
+
+        from stator._autograd._backward_trace import trace_user_code
 
         if self._followed:
             # new functions in each call have guards that hold for one call
             traced: TracedSegment | set[Node] = {*self._followed}
             if len(self.specializations) < MOST_FOLLOWED:
                 backend = self.settings.backend
-                traced = trace_user_code(self.graph, arguments, self._seen, backend)
+                traced = trace_user_code(self.graph, arguments, self._seen, backend, self._shapes)
             if self.settings.fullgraph and isinstance(traced, set):
                 raise refusal_of(next(iter(traced)))
             return traced
@@ -174,19 +174,21 @@ class BackwardSegment:
         return BackwardSegment(graph, f"{self.__name__}_{name}", self.settings)
 
 
-def _lowered(traced: TracedSegment, backend: Backend) -> _Specialization:
-    captured = traced.captured
-    with backend_boundary():
-        lowered = lower(
-            *(captured.module, captured.example_inputs(), backend),
-            fake_mode=traced.fake_mode,
-            contexts=captured.contexts,
-        )
-    facts = [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]
-    guards = compile_guards([*traced.guards, *facts], traced.parameters)
-    inputs = tuple(each.source for each in captured.inputs)
-    function = boxed(lowered.callable)
-    return _Specialization(guards, traced.parameters, inputs, function, traced.results)
+def _with_history(graph: Graph, arguments: Sequence[object]) -> list[int]:
+    """Return the positions of tensors with a history that only operators get."""
+    pairs = zip(graph.find_nodes(op="placeholder"), arguments, strict=True)
+    return [
+        i
+        for i, (node, value) in enumerate(pairs)
+        if isinstance(value, Tensor) and not value.is_leaf and not any(map(_sees_it, node.users))
+    ]
+
+
+def _sees_it(node: Node) -> bool:
+    """Return True for what may hand its arguments on to code of the program."""
+    from stator_subgraphs import runs_user_code
+
+    return not hasattr(node.target, "runs_user_code") or runs_user_code(node)
 
 
 class _Unseen:
@@ -258,7 +260,8 @@ class _SegmentTrace:
             outputs: Any = self.graph.output_node().args[0]
             captured = self.recorder.finish([self._values[node] for node in outputs])
         names = tuple(node.name for node in parameters)
-        return TracedSegment(captured, self.recorder.fake_mode, self.guards, names)
+        inputs = [text_of(item.source) for item in captured.inputs]
+        return TracedSegment(captured, self.recorder.fake_mode, self.guards, names, inputs)
 
     def _argument(self, node: Node, value: object, numbers: Any) -> object:
         """Return an input, or the replacement of the argument: a constant, or an equal one."""

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import torch
 from stator_backends import (
-    AliasLayout,
     AmbientState,
-    FrozenInputs,
     Lowered,
     Uncompiled,
     begin_step,
@@ -24,17 +22,12 @@ from stator_backends import (
 )
 from stator_bytecode import Point, Site
 from stator_guards import (
-    CallSource,
-    CapturedSource,
-    DistinctStorages,
     Entry,
     GlobalState,
     Guard,
-    Is,
     Loads,
     PartSource,
     Source,
-    Truth,
     function_text,
     load_source,
     tuple_text,
@@ -52,6 +45,7 @@ from stator._entries._graph_lowering import (
     settings_of,
 )
 from stator._entries._known_graph import KnownGraph
+from stator._entries._layout_guard import layout_guards
 from stator._program._fallback import EagerFallback, Remainder
 from stator._program._local_ends import LocalEnds
 from stator._program._target import Continuation, Root, Target, start_of
@@ -162,7 +156,7 @@ def _all_guards(
         guards += [Guard(None, fact.expression, fact.where) for fact in facts]
     guards = filtered(guards, retrace.options.guard_filter_fn, state)
     if lowered is not None:
-        guards += _layout_guards(lowered, captured, target)
+        guards += layout_guards(lowered.guards, captured, start_of(target))
     return guards
 
 
@@ -201,38 +195,6 @@ def _check(module: Any) -> None:
 
     if faults := check_graph(module):
         raise InternalError("\n".join(["the graph is not one that compilers take", *faults]))
-
-
-def _layout_guards(lowered: Lowered, captured: CapturedGraph, target: Target) -> Iterator[Guard]:
-    """Yield the conditions of a backend; a float becomes a tensor of its own in each call, which
-    shares nothing."""
-    for guard in lowered.guards:
-        if isinstance(guard, AliasLayout):
-            given = [p for p in guard.positions if captured.inputs[p].kind != "float"]
-            if len(given) < 2:
-                continue
-            guard = attrs.evolve(guard, positions=tuple(given))
-        if isinstance(guard, FrozenInputs):
-            for position, tensor in guard.tensors.items():
-                yield Guard(captured.inputs[position].source, Is(tensor), start_of(target))
-            continue
-        yield _layout_guard(guard, captured, target)
-
-
-def _layout_guard(guard: Any, captured: CapturedGraph, target: Target) -> Guard:
-    """A condition of the backend over the flat inputs of the graph."""
-    sources: list[Source] = [_checked(item.source) for item in captured.inputs]
-    if isinstance(guard, AliasLayout) and not guard.layout and len(guard.positions) > 1:
-        first, *others = (sources[position] for position in guard.positions)
-        return Guard(first, DistinctStorages(tuple(others), first), start_of(target))
-    holds = CallSource(lambda *inputs: guard.holds(inputs), *sources)
-    return Guard(holds, Truth(True), start_of(target))
-
-
-def _checked(source: Source) -> Source:
-    """Return where a guard reads an input; a drawn one shares memory with no other, like the tensor
-    in its place."""
-    return CapturedSource("drawn", torch.empty(0)) if is_drawn(source) else source
 
 
 # -- the function ----------------------------------------------------------------------------------
@@ -410,7 +372,7 @@ def graph_arguments(
     for whole, items in itertools.groupby(inputs, _whole_of_deep):
         run, count = list(items), len(sources[whole])
         if whole is None or count < MANY:
-            yield from (_input(emitter, item) for item in run)
+            yield from (input_text(emitter, item) for item in run)
             continue
 
         name = emitter.capture(loads[whole], "loads")
@@ -432,7 +394,8 @@ def _whole_of_deep(item: Any) -> Source | None:
     return wholes[-1] if is_deep and isinstance(wholes[0], PartSource) else None
 
 
-def _input(emitter: Any, item: Any) -> str:
+def input_text(emitter: Any, item: Any) -> str:
+    """Return the expression for one input of the graph."""
     text: str = emitter.load(item.source)
     if item.kind == "float":
         # in less than half the time of `torch.tensor`

@@ -128,7 +128,7 @@ def _lowered(
         for setting, start in settings_of(traced).items():
             setting.set(start)
 
-    if lowered.refused == _WRITES_WITH_GRADIENTS:
+    if lowered.refused == WRITES_WITH_GRADIENTS:
         raise SeparationNeeded
     if has_floats and _is_specialized(lowered, space.policy.hides_floats):
         raise FloatsNeeded
@@ -213,7 +213,7 @@ def settings_of(traced: TraceResult) -> dict[Any, Any]:
 
 ONE_CALL = "its entry serves one call only"
 DUAL = "tensors with tangents of forward-mode derivatives"
-_WRITES_WITH_GRADIENTS = "a write to a tensor that has gradients"
+WRITES_WITH_GRADIENTS = "a write to a tensor that has gradients"
 
 
 class SeparationNeeded(Exception):
