@@ -31,8 +31,8 @@ class CountingCompiler:
     run: int = 0
 
     def backend(self) -> Callable[..., Any]:
-        from functorch.compile import make_boxed_func
         from torch._dynamo.backends.common import aot_autograd
+        from torch._functorch._aot_autograd.utils import make_boxed_func
 
         def compile(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
             return make_boxed_func(self._counted(graph))

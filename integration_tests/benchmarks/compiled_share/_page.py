@@ -38,8 +38,8 @@ _RATIO_TEXT = """\
 ## Inductor
 
 Figures of stator with Inductor as multiples of torch.compile's. Each process has empty caches of its own; processes of the two compilers
-alternate. Times are CPU times, the least of several processes, with the C++ compiler in the first call. *Memory* is the most bytes of
-tensors that a steady call has alive at once, beside those alive before it.
+alternate. Times are CPU times, the least of several processes, with the C++ compiler in the first call. *Memory* is by how many
+bytes of tensors a steady call goes beyond those alive before it, at most.
 
 """
 

@@ -31,7 +31,7 @@ def _transformer(name: str, **sizes: Any) -> nn.Module:
 
 _WIDTHS = {
     "hidden_size": 32,
-    "num_hidden_layers": 4,
+    "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "intermediate_size": 48,
     "image_size": 32,
@@ -126,7 +126,7 @@ def _yolo() -> Program:
         "bboxes": boxes,
     }
 
-    def loss(batch: dict[str, Tensor]) -> Tensor:
+    def loss(batch: dict[str, Tensor]) -> Any:
         total, _ = model(batch)
         return total.sum()
 
@@ -314,7 +314,7 @@ def _residual_quantizer() -> Program:
     model = library("vector_quantize_pytorch").ResidualVQ(dim=16, num_quantizers=3, codebook_size=8)
     encoder = nn.Linear(16, 16)
 
-    def loss(x: Tensor) -> Tensor:
+    def loss(x: Tensor) -> Any:
         quantized, _, commitment = model(encoder(x))
         return (quantized - x).square().mean() + commitment.sum()
 
@@ -359,9 +359,7 @@ PICTURES = (
     Workload(
         "torchvision resnet18, training", lambda: _torchvision("resnet18"), ("torchvision",), True
     ),
-    Workload(
-        "torchvision lraspp, training", _torchvision_segmentation, ("torchvision",), True
-    ),
+    Workload("torchvision lraspp, training", _torchvision_segmentation, ("torchvision",), True),
     Workload(
         "segmentation_models unet, training",
         _segmentation_models,

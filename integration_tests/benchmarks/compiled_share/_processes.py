@@ -97,9 +97,7 @@ def ratios(times: dict[str, list[Times]]) -> Ratios:
     )
 
 
-def _run(
-    kind: str, workload: Workload, side: str, file: str, place: Place
-) -> dict[str, Any] | str:
+def _run(kind: str, workload: Workload, side: str, file: str, place: Place) -> dict[str, Any] | str:
     """Return the figures of one new process with empty caches, or the end of its error output."""
     command = [place.python, "-W", "ignore", "-m", _CHILD, kind, workload.name, side, file]
     with tempfile.TemporaryDirectory() as caches:

@@ -3,16 +3,17 @@ used at most."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from torch._C._profiler import _EventType, _RecordFunctionFast
+from torch._C._profiler import RecordScope, _EventType, _RecordFunctionFast
 from torch.profiler import ProfilerActivity, profile
 
 COMPILED_GRAPH = "stator benchmark: compiled graph"
 
-# Nodes of autograd and ranges have other forms: "AddBackward0", "autograd::engine::evaluate...".
+# Nodes of autograd have other forms: "AddBackward0", "autograd::engine::evaluate_function: ...".
 _OPERATOR = re.compile(r"(?!profiler::)\w+::\w+")
 
 
@@ -43,18 +44,29 @@ def operators_outside(events: Iterable[Any]) -> Iterator[str]:
         if event.name == COMPILED_GRAPH:
             continue
 
-        if _OPERATOR.fullmatch(event.name):
+        if _is_operator(event):
             yield event.name
         else:
             waiting += event.children
 
 
+def _is_operator(event: Any) -> bool:
+    if event.tag != _EventType.TorchOp or not _OPERATOR.fullmatch(event.name):
+        return False
+    in_range: bool = event.extra_fields.scope == RecordScope.USER_SCOPE
+    return not in_range
+
+
 def peak_of_memory(events: Iterable[Any]) -> int:
-    """Return the most bytes of tensors that were alive at once, among those made in the call."""
-    waiting, most = list(events), 0
+    """Return by how many bytes of tensors a call goes beyond those alive before it, at most.
+
+    What the call frees counts only if it was made under a profiler, too.
+    """
+    waiting, changes = list(events), []
     while waiting:
         event = waiting.pop()
         waiting += event.children
         if event.tag == _EventType.Allocation:
-            most = max(most, event.extra_fields.total_allocated)
+            changes.append((event.start_time_ns, event.extra_fields.alloc_size))
+    most: int = max(itertools.accumulate((size for _, size in sorted(changes)), initial=0))
     return most

@@ -314,9 +314,7 @@ SCIENCE = (
     Workload("torchrl ppo, training", _clipped_policy, ("torchrl", "tensordict"), True),
     Workload("zuko flow, training", lambda: _flow("zuko"), ("zuko",), True),
     Workload("nflows flow, training", lambda: _flow("nflows"), ("nflows",), True),
-    Workload(
-        "metric learning, training", _metric_learning, ("pytorch_metric_learning",), True
-    ),
+    Workload("metric learning, training", _metric_learning, ("pytorch_metric_learning",), True),
     Workload("e3nn, training", _equivariant, ("e3nn",), True),
     Workload("tensorly layer, training", _tensor_layer, ("tltorch",), True),
     Workload("torchmetrics collection", _metrics, ("torchmetrics",)),

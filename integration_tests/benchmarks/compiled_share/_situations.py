@@ -34,7 +34,9 @@ class _Block(nn.Module):
         super().__init__()
         self.attention = nn.MultiheadAttention(width, 2, batch_first=True)
         self.norm = nn.LayerNorm(width)
-        self.feed = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.feed = nn.Sequential(
+            nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
         self.calls = 0
 
     def forward(self, x: Tensor) -> Any:
@@ -53,10 +55,11 @@ def _jagged_attention() -> Program:
     """Attention over sequences of several lengths, as jagged tensors."""
     parts, leave = nn.ModuleList(nn.Linear(16, 16) for _ in "qkv"), nn.Linear(16, 16)
 
-    def heads(x: Tensor) -> Tensor:
-        return x.unflatten(-1, [2, 8]).transpose(1, 2)
+    def heads(x: Tensor) -> Any:
+        found: Any = x
+        return found.unflatten(-1, [2, 8]).transpose(1, 2)
 
-    def attention(values: Tensor, offsets: Tensor) -> Tensor:
+    def attention(values: Tensor, offsets: Tensor) -> Any:
         x = torch.nested.nested_tensor_from_jagged(values, offsets)
         q, k, v = (heads(part(x)) for part in parts)
         found = nn.functional.scaled_dot_product_attention(q, k, v)
@@ -107,7 +110,9 @@ def _checkpointed_stack() -> Program:
 
 
 def _checkpointed_plainly() -> Program:
-    blocks = nn.ModuleList(nn.TransformerEncoderLayer(16, 2, 32, 0.1, batch_first=True) for _ in "12")
+    blocks = nn.ModuleList(
+        nn.TransformerEncoderLayer(16, 2, 32, 0.1, batch_first=True) for _ in "12"
+    )
 
     def run(x: Tensor) -> Tensor:
         for block in blocks:
@@ -119,7 +124,10 @@ def _checkpointed_plainly() -> Program:
 
 def _adversarial() -> Program:
     """A step of a GAN: both networks, both optimizers, two backward passes."""
-    maker, judge = _perceptron(), nn.Sequential(nn.Linear(4, 16), nn.LeakyReLU(0.2), nn.Linear(16, 1))
+    maker, judge = (
+        _perceptron(),
+        nn.Sequential(nn.Linear(4, 16), nn.LeakyReLU(0.2), nn.Linear(16, 1)),
+    )
     of_maker = torch.optim.Adam(maker.parameters(), lr=1e-3)
     of_judge = torch.optim.Adam(judge.parameters(), lr=1e-3)
     score = nn.BCEWithLogitsLoss()
@@ -146,7 +154,7 @@ def _gradient_penalty() -> Program:
     """The critic of a Wasserstein GAN with a penalty for its gradient."""
     critic = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
 
-    def loss(real: Tensor, fake: Tensor, mix: Tensor) -> Tensor:
+    def loss(real: Tensor, fake: Tensor, mix: Tensor) -> Any:
         between = (mix * real + (1 - mix) * fake).requires_grad_()
         scores = critic(between)
         (gradient,) = torch.autograd.grad(scores.sum(), between, create_graph=True)
@@ -167,7 +175,7 @@ def _hooked_activations() -> Program:
         for layer in layers:
             x = layer(x).relu()
             kept.append(x * 2)
-            x.register_hook(lambda gradient: gradient.clamp(-0.1, 0.1))
+            x.register_hook(lambda gradient: gradient.clamp(-0.1, 0.1))  # type: ignore[no-untyped-call]
         return nn.functional.cross_entropy(head(x), wanted) + sum(each.mean() for each in kept)
 
     return loss_of(loss, [layers, head], torch.randn(8, 16), classes(8))
@@ -225,7 +233,7 @@ def _masked_write() -> Program:
     mask = torch.tensor([[True, False, False], [False, True, True]])
     holder = nn.ParameterList([embedding])
 
-    def loss(x: Tensor) -> Tensor:
+    def loss(x: Tensor) -> Any:
         hidden = first(x)
         hidden[mask] = embedding
         return second(hidden.relu()).square().mean()
@@ -240,7 +248,10 @@ def _optimizer_step(make: Callable[..., torch.optim.Optimizer], **options: Any) 
     for parameter in model.parameters():
         parameter.grad = torch.randn_like(parameter)
 
-    return whole_step(lambda: optimizer.step(), [model])
+    def step() -> None:
+        optimizer.step()
+
+    return whole_step(step, [model])
 
 
 def _whole_step(clip: bool = False, averaged: bool = False) -> Program:
@@ -251,7 +262,7 @@ def _whole_step(clip: bool = False, averaged: bool = False) -> Program:
     def step(x: Tensor, wanted: Tensor) -> Tensor:
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(x), wanted)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         if clip:
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -274,7 +285,7 @@ def _accumulated() -> Program:
         total = torch.zeros(())
         for x in batches:
             loss = nn.functional.cross_entropy(model(x), wanted) / len(batches)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             total = total + loss.detach()
         optimizer.step()
         return total

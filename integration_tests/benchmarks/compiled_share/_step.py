@@ -27,7 +27,7 @@ def training(module: nn.Module, *args: Any, **kwargs: Any) -> Program:
 
 
 def loss_of(fn: Compiled, modules: list[nn.Module], *args: Any, **kwargs: Any) -> Program:
-    """Return a program that calls ``fn`` and runs backward, which fills gradients of ``modules``."""
+    """Return a program that calls ``fn`` and runs backward; gradients are those of ``modules``."""
     parameters = [each for module in modules for each in module.parameters()]
 
     def driver(compiled: Compiled) -> Compiled:
@@ -35,7 +35,7 @@ def loss_of(fn: Compiled, modules: list[nn.Module], *args: Any, **kwargs: Any) -
             for parameter in parameters:
                 parameter.grad = None
             loss = loss_in(compiled(*args, **kwargs))
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             return loss.detach(), [parameter.grad for parameter in parameters]
 
         return step
@@ -43,7 +43,7 @@ def loss_of(fn: Compiled, modules: list[nn.Module], *args: Any, **kwargs: Any) -
     return Program(fn, always(*args, **kwargs), driver)
 
 
-def loss_in(result: Any) -> Tensor:
+def loss_in(result: Any) -> Any:
     """Return the loss of a model's output, or the mean of a tensor."""
     if hasattr(result, "loss") and result.loss is not None:
         result = result.loss

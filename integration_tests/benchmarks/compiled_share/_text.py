@@ -17,7 +17,6 @@ from integration_tests.benchmarks.compiled_share._step import (
     training,
 )
 from integration_tests.benchmarks.real_models._workload import (
-    Arguments,
     Program,
     Workload,
     always,
@@ -28,7 +27,7 @@ _WORDS = 99
 _WIDTHS = {
     "vocab_size": _WORDS,
     "hidden_size": 32,
-    "num_hidden_layers": 4,
+    "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
     "intermediate_size": 48,
@@ -68,7 +67,7 @@ _SIZES: dict[str, dict[str, Any]] = {
     "GPT2LMHeadModel": {
         "vocab_size": _WORDS,
         "n_embd": 32,
-        "n_layer": 4,
+        "n_layer": 2,
         "n_head": 4,
         "n_positions": 64,
         "bos_token_id": 1,
@@ -199,7 +198,7 @@ def _growing_cache(name: str) -> Program:
 
 def _x_decoder(in_training: bool = False, **options: Any) -> Program:
     package = library("x_transformers")
-    layers = package.Decoder(dim=32, depth=4, heads=2, attn_dim_head=16, **options)
+    layers = package.Decoder(dim=32, depth=3, heads=2, attn_dim_head=16, **options)
     model = package.TransformerWrapper(num_tokens=_WORDS, max_seq_len=32, attn_layers=layers)
     if not in_training:
         return forward(model, words())

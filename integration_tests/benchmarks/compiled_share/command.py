@@ -47,6 +47,15 @@ def selected(names: list[str]) -> list[Workload]:
     return list(found.values())
 
 
+def installed(names: list[str]) -> list[Workload]:
+    """Return the selected workloads whose libraries are there, and print which are left out."""
+    found = selected(names)
+    for workload in found:
+        if workload.missing:
+            print(f"{workload.name} is left out, not installed: {', '.join(workload.missing)}")
+    return [workload for workload in found if not workload.missing]
+
+
 def main(arguments: list[str]) -> None:
     """Measure, adding each result to the file at once, and write the page if everything was
     measured or it is requested."""
@@ -57,7 +66,7 @@ def main(arguments: list[str]) -> None:
 
     store = Store.read(options.save)
     store.versions = {"CPython": platform.python_version(), "torch": _torch_version()}
-    workloads = selected(options.names) if options.names or not options.page else []
+    workloads = installed(options.names) if options.names or not options.page else []
     if options.part != "inductor":
         print_counts(workloads, options, store)
     if options.part != "counts":
