@@ -212,6 +212,13 @@ class TestPage:
     def test_less_inside_is_not_short(self) -> None:
         assert not _page.is_short(share(counts(2, 50, 50), EQUAL))
 
+    def test_what_torch_compile_runs_outside_is_a_reason_to_compile_more(self) -> None:
+        found = share(counts(10, 140, 140), counts(50, 100, 100))
+        assert list(_page.exceptions("toy", found)) == ["40 operators more run compiled"]
+        assert list(_page.exceptions("toy", share(counts(10, 140, 141), found.counts["torch"]))) == [
+            "short"
+        ]
+
     def test_row_has_both_counts_and_the_reason(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(REASONS, "toy", "a reason")
         line = _page.count_line("toy", share(counts(9, 90, 100, 2), EQUAL))

@@ -14,12 +14,10 @@ from torch.utils import _pytree as pytree
 
 from integration_tests.benchmarks.compiled_share._count import CountingCompiler
 from integration_tests.benchmarks.compiled_share._profile import operators_outside, profiled
-from integration_tests.benchmarks.real_models._sides import SIDES
 from integration_tests.benchmarks.real_models._workload import Program, Workload
 
 PLAIN = "plain"
 STEADY_CALL = 3
-_RECOMPILE_LIMIT = 8
 
 
 @attrs.frozen
@@ -67,10 +65,21 @@ def measure(workload: Workload, side: str) -> Measurement:
 
 def compile_program(program: Program, side: str, backend: Any) -> tuple[Any, Callable[..., Any]]:
     """Return the compiled part of a program, and what a user calls."""
-    if side == PLAIN:
-        return program.fn, program.driver(program.fn)
-    compiled = SIDES[side]().compile(program.fn, backend, _RECOMPILE_LIMIT)
+    compiled = program.fn if side == PLAIN else COMPILERS[side](program.fn, backend)
     return compiled, program.driver(compiled)
+
+
+def _by_stator(fn: Callable[..., Any], backend: Any) -> Any:
+    import stator
+
+    return stator.compile(fn, backend=backend)
+
+
+def _by_torch(fn: Callable[..., Any], backend: Any) -> Any:
+    return torch.compile(fn, backend=backend)
+
+
+COMPILERS = {"stator": _by_stator, "torch": _by_torch}
 
 
 def call(program: Program, run: Callable[..., Any], number: int) -> Callable[[], Any]:
