@@ -213,11 +213,15 @@ class TestPage:
         assert not _page.is_short(share(counts(2, 50, 50), EQUAL))
 
     def test_what_torch_compile_runs_outside_is_a_reason_to_compile_more(self) -> None:
-        found = share(counts(10, 140, 140), counts(50, 100, 100))
-        assert list(_page.exceptions("toy", found)) == ["40 operators more run compiled"]
-        assert list(_page.exceptions("toy", share(counts(10, 140, 141), found.counts["torch"]))) == [
-            "short"
+        theirs = counts(50, 100, 100)
+        found = share(counts(10, 160, 160), theirs)
+        assert list(_page.exceptions("toy", found)) == [
+            "40 operators run compiled that torch.compile leaves outside"
         ]
+
+    def test_what_is_compiled_twice_has_no_such_reason(self) -> None:
+        found = share(counts(10, 160, 320), counts(50, 100, 100))
+        assert list(_page.exceptions("toy", found)) == ["short"]
 
     def test_row_has_both_counts_and_the_reason(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(REASONS, "toy", "a reason")

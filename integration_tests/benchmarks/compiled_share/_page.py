@@ -75,8 +75,9 @@ def _reason(share: Share) -> str:
     ours, theirs = share.counts["stator"], share.counts["torch"]
     fewer_outside = theirs.outside - ours.outside
     more_compiled = ours.compiled - theirs.compiled
-    if 0 < more_compiled <= fewer_outside:
-        return f"{fewer_outside} operators more run compiled"
+    more_inside = ours.inside - theirs.inside
+    if fewer_outside > 0 and more_compiled <= more_inside:
+        return f"{fewer_outside} operators run compiled that torch.compile leaves outside"
     return "short"
 
 
