@@ -1,0 +1,119 @@
+"""Run measurements in processes of their own, and compare what they computed."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+from typing import Any
+
+import attrs
+import torch
+
+from integration_tests.benchmarks.compiled_share._inductor import Times
+from integration_tests.benchmarks.compiled_share._measure import PLAIN, Counts, difference
+from integration_tests.benchmarks.real_models._processes import SIDES, Place
+from integration_tests.benchmarks.real_models._workload import Workload
+
+_CHILD = "integration_tests.benchmarks.compiled_share.child"
+_SECONDS = 900
+
+
+@attrs.frozen
+class Share:
+    """Counts of one workload by compiler, differences from plain PyTorch, and errors of those
+    without counts. ``report`` is stator's, of this run only."""
+
+    counts: dict[str, Counts]
+    differences: dict[str, float]
+    errors: dict[str, str]
+    report: str = ""
+
+
+@attrs.frozen
+class Ratios:
+    """Figures of stator under Inductor as multiples of torch.compile's."""
+
+    steady: float
+    first: float
+    memory: float
+
+
+def count(workload: Workload, place: Place) -> Share:
+    """Count under both compilers and as it is."""
+    share = Share({}, {}, {})
+    with tempfile.TemporaryDirectory() as folder:
+        plain = _counted(workload, PLAIN, place, folder, share)
+        if plain is None:
+            return share
+
+        report = ""
+        for side in SIDES:
+            found = _counted(workload, side, place, folder, share)
+            if found is not None:
+                share.differences[side] = difference(found[0], plain[0])
+                report = found[1] or report
+    return attrs.evolve(share, report=report)
+
+
+def _counted(
+    workload: Workload, side: str, place: Place, folder: str, share: Share
+) -> tuple[list[list[torch.Tensor]], str] | None:
+    """Add the counts of one process to ``share``, and return its results and its report."""
+    file = os.path.join(folder, side)
+    found = _run("counts", workload, side, file, place)
+    if isinstance(found, str):
+        share.errors[side] = found
+        return None
+
+    share.counts[side] = Counts(**found)
+    results: tuple[list[list[torch.Tensor]], str] = torch.load(file, weights_only=False)
+    return results
+
+
+def time(workload: Workload, place: Place, repeats: int) -> Ratios | str:
+    """Time under both compilers in turns, ``repeats`` processes each; return what went wrong if
+    anything did."""
+    times: dict[str, list[Times]] = {side: [] for side in SIDES}
+    for number in range(repeats):
+        for side in SIDES if number % 2 == 0 else reversed(SIDES):
+            found = _run("times", workload, side, os.devnull, place)
+            if isinstance(found, str):
+                return f"{side}: {found}"
+            times[side].append(Times(**found))
+    return ratios(times)
+
+
+def ratios(times: dict[str, list[Times]]) -> Ratios:
+    """Return ratios of the least times, since noise only adds, and of the medians of memory."""
+    ours, theirs = times["stator"], times["torch"]
+    return Ratios(
+        min(each.steady for each in ours) / min(each.steady for each in theirs),
+        min(each.first for each in ours) / min(each.first for each in theirs),
+        statistics.median(each.memory for each in ours)
+        / statistics.median(each.memory for each in theirs),
+    )
+
+
+def _run(kind: str, workload: Workload, side: str, file: str, place: Place) -> dict[str, Any] | str:
+    """Return the figures of one new process with empty caches, or the end of its error output."""
+    command = [place.python, "-W", "ignore", "-m", _CHILD, kind, workload.name, side, file]
+    with tempfile.TemporaryDirectory() as caches:
+        try:
+            done = subprocess.run(
+                command,
+                env=place.environment(caches),
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            return f"took more than {_SECONDS} s"
+
+    if done.returncode != 0:
+        return done.stderr.strip()[-400:] or f"ended with {done.returncode}"
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found

@@ -1,0 +1,6 @@
+"""Reasons for workloads where stator runs more outside of compiled graphs than torch.compile, or
+compiles more."""
+
+from __future__ import annotations
+
+REASONS: dict[str, str] = {}
