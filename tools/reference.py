@@ -154,12 +154,14 @@ def backend_contract() -> str:
     from stator_backends import BackendSpec, InputSpec, _contracts
     from stator_backends._capability_table import PROPERTIES
     from stator_backends._contracts._freed_history import cut_freed_history
-    from stator_backends._contracts._saved_tensors import keep_saved_tensors
+    from stator_backends._contracts._late_writes import defer_writes
+    from stator_backends._contracts._saved_tensors import retainable_graphs
 
     declared = [field for field in attrs.fields(BackendSpec) if field.name != "name"]
     fields = [f"- `{field.name}`, by default `{field.default}`" for field in declared]
     kept = [f"| {name} | {text} |" for name, text in PROPERTIES.items()]
-    contracts: list[Any] = [*_contracts.CONTRACTS, cut_freed_history, keep_saved_tensors]
+    others = cut_freed_history, defer_writes, retainable_graphs
+    contracts: list[Any] = [*_contracts.CONTRACTS, *others]
     restored = [*map(_contract, contracts)]
     facts = inspect.cleandoc(InputSpec.__doc__ or "").partition("\n\n")[2]
     return _page(

@@ -41,7 +41,7 @@ from ._contracts import ResultWrapper, prepare, restore_all
 from ._contracts._freed_history import cut_freed_history, with_freed_history
 from ._contracts._history import begin_with_gradients, with_gradients_on
 from ._contracts._late_writes import LateWrite, defer_writes, with_late_writes, write_in_place
-from ._contracts._saved_tensors import keep_saved_tensors
+from ._contracts._saved_tensors import retainable_graphs
 from ._eager import eager, graph_function
 from ._graph_facts import GraphSnapshot, all_nodes, example_of, placeholders, results_of
 from ._graph_spec import GraphSpec, mark_buffers
@@ -274,7 +274,6 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
     """Lower for a backend that compiles; if AOTAutograd refuses the graph, return its own function,
     and the reason."""
     _forget_floats(job)
-    keep_saved_tensors()
     known, texts = _shape_guards(job.fake_mode), _session.generated_texts()
 
     output: Any = job.gm.graph.output_node().args
@@ -282,7 +281,7 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
     present = job.ambient or _session.AmbientState.capture()
     modes = begin_with_gradients(job.gm, present)
     try:
-        with _surroundings(job, modes):
+        with _surroundings(job, modes), retainable_graphs():
             record_contexts(
                 *(job.gm, job.inputs, job.spec, job.context, job.contexts),
                 hides_floats=job.hides_floats,

@@ -1,16 +1,146 @@
-"""Tensors saved for backward: they stay after the first backward, as in the program."""
+"""Tensors saved for backward: used for the last time by the backward that frees them, kept by one
+that does not.
 
-from functools import cache
+Inductor writes over what a graph has saved for itself (donated buffers), which takes less memory.
+AOTAutograd refuses a backward that retains the graph then. Here such a backward gets code of its
+own, which is compiled when it is first needed. So does one whose tensors hooks were given when they
+were saved: a hook may have kept them.
+"""
 
-from torch._functorch import config
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from inspect import getclosurevars
+from typing import Any
+
+import attrs
+import torch
 
 
-@cache
-def keep_saved_tensors() -> None:
-    """Contract: `retain_graph=True` is allowed. AOTAutograd assumes by default that backward uses
-    what it saved for the last time.
+@contextmanager
+def retainable_graphs() -> Iterator[None]:
+    """Contract: `retain_graph=True` is allowed. AOTAutograd assumes that backward uses what it
+    saved for the last time.
 
-    The setting is for the process, since it is read in each backward. A program that never retains
-    a graph may set it back, to use less memory.
+    This holds for the graphs that are compiled inside.
     """
-    config.donated_buffer = False
+    known = {*torch.autograd.Function.__subclasses__()}
+    yield
+    for function in torch.autograd.Function.__subclasses__():
+        if function not in known and hasattr(function, "_backward_impl"):
+            setattr(function, "_backward_impl", staticmethod(RetainableBackward.of(function)))
+            setattr(function, "forward", staticmethod(_noting_hooks(function.forward)))
+
+
+def _noting_hooks(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap the forward of a compiled function: its context gets a mark where hooks are active."""
+    active = torch._C._autograd._top_saved_tensors_default_hooks
+
+    def call(context: Any, *inputs: Any) -> Any:
+        if active(True) is not None:
+            context.gave_to_hooks = True
+        return forward(context, *inputs)
+
+    return call
+
+
+@attrs.define(eq=False)
+class RetainableBackward:
+    """The backward of one compiled graph.
+
+    `run` is AOTAutograd's, with the compiler of its code. `keeping` is the code that leaves alone
+    what was saved; it is the only one for a graph whose first backward retains it.
+    """
+
+    run: Callable[[Any, list[Any]], Any]
+    compiler: Any
+    metadata: Any
+    inner_metadata: Any
+    """The one of the graph, where the function takes subclasses of tensors apart."""
+    disable_amp: bool
+    keeping: Callable[..., Any] | None = None
+
+    @classmethod
+    def of(cls, function: Any) -> RetainableBackward:
+        run = function._backward_impl
+        held = getclosurevars(run).nonlocals
+        subclasses = function.maybe_subclass_metadata
+        inner = function.metadata if subclasses is None else subclasses.fw_metadata
+        return cls(run, held["backward_compiler"], function.metadata, inner, held["disable_amp"])
+
+    def __call__(self, context: Any, arguments: list[Any]) -> Any:
+        is_compiled = self.compiler.compiled_bw is not None
+        if self._donated() and _is_kept(context):
+            if is_compiled and not self._can_compile():
+                return self._run(context, self.compiler.compiled_bw, self._copied(arguments))
+            self.keeping = self.keeping or self._compiled()
+            return self._run(context, self.keeping, arguments)
+
+        if not is_compiled:
+            if self.keeping is not None:
+                return self._run(context, self.keeping, arguments)
+            self._enter_metadata()
+        return self.run(context, arguments)
+
+    def _donated(self) -> Sequence[int]:
+        """Return the positions of the arguments that the code of AOTAutograd writes over."""
+        return self.metadata.bw_donated_idxs or ()
+
+    def _run(self, context: Any, code: Callable[..., Any], arguments: list[Any]) -> Any:
+        # with AOTAutograd, which is imported when a graph is compiled
+        from torch._functorch._aot_autograd.utils import call_func_at_runtime_with_args
+
+        context.maybe_clear_saved_tensors()
+        return call_func_at_runtime_with_args(
+            code, arguments, steal_args=True, disable_amp=self.disable_amp
+        )
+
+    def _copied(self, arguments: list[Any]) -> list[Any]:
+        """Copy what the code writes over: it came from a cache, without what it was compiled
+        from."""
+        given = list(arguments)
+        arguments.clear()
+        for position in self._donated():
+            given[position] = given[position].clone()
+        return given
+
+    def _can_compile(self) -> bool:
+        return hasattr(self.compiler.lazy_backward_info, "placeholder_list")
+
+    def _compiled(self) -> Callable[..., Any]:
+        """Compile the graph without donated buffers."""
+        compiler = dataclasses.replace(self.compiler, compiled_bw=None, try_save_cache_entry=None)
+        donated = self.metadata.bw_donated_idxs
+        self._enter_metadata()
+        try:
+            with _uncached():
+                code: Callable[..., Any] = compiler.get_or_compile(saved_tensors_use_once=False)
+            return code
+        finally:
+            self.metadata.bw_donated_idxs = self.inner_metadata.bw_donated_idxs = donated
+
+    def _enter_metadata(self) -> None:
+        """Make these facts those that the compiler reads: a context has the ones of the graph that
+        was compiled last."""
+        context = getattr(self.compiler.lazy_backward_info, "saved_context", None)
+        if context is not None and context.ddp_optimizer_ctx is None:
+            context.fw_metadata = self.inner_metadata
+
+
+def _is_kept(context: Any) -> bool:
+    """Return True if what was saved may be needed after this backward."""
+    retains: bool = torch._C._autograd._get_current_graph_task_keep_graph()
+    return retains or hasattr(context, "gave_to_hooks")
+
+
+def _uncached() -> AbstractContextManager[None]:
+    """Keep Inductor from taking code out of its cache: the key of a graph is the same with and
+    without donated buffers."""
+    config: Any = sys.modules.get("torch._inductor.config")
+    patched: AbstractContextManager[None] = nullcontext()
+    if config is not None:
+        patched = config.patch(fx_graph_cache=False, fx_graph_remote_cache=False)
+    return patched

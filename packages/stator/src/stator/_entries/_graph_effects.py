@@ -8,7 +8,7 @@ simply be run again by the program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import attrs
@@ -46,8 +46,8 @@ class GraphEffects:
     # other processes took part, a tensor got another storage, or something was printed: nothing
     # takes that back
     is_final: bool
-    # of which autograd may refuse everything afterwards, a new trace included; or it changes their
-    # shape, which a new trace would start with
+    # and the program may catch what an operator behind raises: autograd may refuse everything of
+    # them by then, a new trace included; or it changes their shape, which a new trace starts with
     writes_to_views: bool
     has_checks: bool  # a node raises where an assumption of the trace does not hold
     is_caught: bool  # an operator behind the first effect may raise, and the program may catch it
@@ -68,7 +68,7 @@ class GraphEffects:
         on. With the option `fallback` (`forgives`) each graph of a compiler may turn out to be one
         that cannot run.
         """
-        is_needed = self.has_checks or (self.is_caught and self.writes_to_views)
+        is_needed = self.has_checks or self.writes_to_views
         if not runs_in_order:
             is_needed = is_needed or self.is_caught or self.has_except or forgives
         return is_needed and not self.is_final and self.is_observable
@@ -82,12 +82,14 @@ class GraphEffects:
         calls = list(_all_calls(module))
 
         written = {storage for node in calls for storage in _written(node)}
-        is_final, is_caught = any(map(_is_final, calls)), _is_caught_after_effect(module)
+        is_final, is_caught = any(map(_is_final, calls)), _is_caught_after_effect(module, may_raise)
         positions = [i for i, node in enumerate(inputs) if _storage(node) in written]
+        has_views = any(inputs[i].meta["example_value"]._is_view() for i in positions)
+        changes_shapes = not _SHAPE_CHANGES.isdisjoint(map(name_of, calls))
         return cls(
             tuple(positions),
-            writes_to_views=any(inputs[i].meta["example_value"]._is_view() for i in positions)
-            or not _SHAPE_CHANGES.isdisjoint(map(name_of, calls)),
+            writes_to_views=(has_views and _is_caught_after_effect(module, _may_be_refused))
+            or (changes_shapes and is_caught),
             draws=any(map(node_may_draw, calls)),
             is_final=is_final,
             has_checks=any(map(is_check, calls)),
@@ -111,15 +113,21 @@ def is_check(node: Node) -> bool:
     return name_of(node).startswith(CHECKS)
 
 
-def _is_caught_after_effect(module: GraphModule) -> bool:
-    """Return True for an operator in a `try` behind a write, or in a graph that draws anywhere: a
-    compiler may draw first."""
+def _is_caught_after_effect(module: GraphModule, raises: Callable[[Node], bool]) -> bool:
+    """Return True for an operator that raises in a `try` behind a write, or in a graph that draws
+    anywhere: a compiler may draw first."""
     changed = any(map(node_may_draw, calls_in(module)))
     for node in calls_in(module):
-        if changed and node.meta.get("catches_operators") and may_raise(node):
+        if changed and node.meta.get("catches_operators") and raises(node):
             return True
         changed = changed or has_effect(node)
     return False
+
+
+def _may_be_refused(node: Node) -> bool:
+    """Return True where autograd takes part, which refuses some views that were written to."""
+    example = node.meta.get("example_value")
+    return may_raise(node) or bool(getattr(example, "requires_grad", False))
 
 
 def _is_in_except(node: Node) -> bool:
