@@ -126,7 +126,7 @@ def text_of(source: Source) -> str:
     return _text.value(source)
 
 
-class _Text:
+class _ArgumentText:
     """Renders arguments and their sizes, which need no constants."""
 
     kinds: frozenset[type] = frozenset()
@@ -144,4 +144,4 @@ class _Text:
         return make()
 
 
-_text = _Text()
+_text = _ArgumentText()

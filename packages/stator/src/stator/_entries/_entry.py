@@ -25,6 +25,7 @@ from stator_guards import (
     Entry,
     GlobalState,
     Guard,
+    GuardSet,
     Loads,
     PartSource,
     Source,
@@ -103,7 +104,7 @@ def make_entry(
     captured = traced.captured
     runs = captured.op_count > 0 or bool(traced.emitter.outputs)
     module = captured.module if runs else None
-    text = "" if module is None else _examined(target, captured, options)
+    text = _examined(target, captured, options) if runs else ""
 
     lowered, ran, effects = None, module, None
     if runs:
@@ -124,8 +125,7 @@ def make_entry(
     facts = retrace, ambient, data, ran, lowered
     recovery = None if effects is None else _recovery(traced, effects, *facts)
     run = _function(target, traced, lowered, site, recovery, data)
-    checked = options.stack.guards(guards, target.parameters)
-    _serve_loads(checked, data)
+    checked = _checked_by(guards, target, options, data)
     return Entry(checked, run, data.source, backend_key=key, data=data)
 
 
@@ -166,13 +166,15 @@ def _has_history(node: torch.fx.Node) -> bool:
     return node.op.startswith("call_") and bool(getattr(example, "requires_grad", False))
 
 
-def _serve_loads(checked: object, data: EntryData) -> None:
-    """Let the guards provide values that they read anyway; a guard compiler need not support
-    that."""
+def _checked_by(guards: list[Guard], target: Target, options: Options, data: EntryData) -> GuardSet:
+    """Compile the guards. They provide values that they read anyway; a guard compiler need not
+    support that."""
+    checked = options.stack.guards(guards, target.parameters)
     serve = getattr(checked, "serve", None)
     if serve is not None:
         for loads in (value for value in data.namespace.values() if type(value) is Loads):
             serve(loads)
+    return checked
 
 
 def finishing_entry(

@@ -8,7 +8,7 @@ simply be run again by the program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import TYPE_CHECKING
 
 import attrs
@@ -99,11 +99,17 @@ class GraphEffects:
         )
 
 
-def has_effect(node: Node) -> bool:
-    """Return True if running the node again, or not at all, could be observed."""
+def has_effect(node: Node, memory: Set[int] | None = None) -> bool:
+    """Return True if running the node again, or not at all, could be observed.
+
+    With `memory`, writes count that are to one of these storages.
+    """
     calls = [node, *(inner for body in bodies_of(node) for inner in _all_calls(body))]
     return any(
-        _written(call) or node_may_draw(call) or _is_final(call) or "frees_history" in call.meta
+        (_written(call) if memory is None else _written(call) & memory)
+        or node_may_draw(call)
+        or _is_final(call)
+        or "frees_history" in call.meta
         for call in calls
     )
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attrs
-from stator_subgraphs import calls_in, is_of_torch, may_raise
+import torch
+from stator_subgraphs import calls_in, is_of_torch, may_raise, storage_of
 from torch.fx import Node
 
 from stator._entries._graph_effects import has_effect, is_foreign_and_caught
@@ -58,8 +59,9 @@ def keep_program_order(captured: CapturedGraph) -> None:
     be kept for handlers of the program."""
     mark_for_handlers(captured.graph)
     state = _PieceState()
+    inputs = _memory_of_inputs(captured)
     for node in calls_in(captured.module):
-        kinds = _kinds_of(node)
+        kinds = _kinds_of(node, inputs)
         if kinds.foreign and "writes" in node.meta:
             node.meta["native"] = WRITES_AND_RAISES
             state = _PieceState()
@@ -70,12 +72,21 @@ def keep_program_order(captured: CapturedGraph) -> None:
         state.add(kinds)
 
 
-def _kinds_of(node: Node) -> _PieceState:
+def _memory_of_inputs(captured: CapturedGraph) -> set[int]:
+    """Return the storages of the example values of all inputs."""
+    inputs = captured.graph.find_nodes(op="placeholder")
+    examples = (node.meta.get("example_value") for node in inputs)
+    return {storage_of(example) for example in examples if isinstance(example, torch.Tensor)}
+
+
+def _kinds_of(node: Node, inputs: set[int]) -> _PieceState:
+    """Return what a node is to its piece. A write to what the graph has made is no effect: nobody
+    can observe it, unless a handler needs the value (`kept`)."""
     kept = "kept" in node.meta
     if is_foreign_and_caught(node):
         return _PieceState(foreign=True, kept=kept)
     raises = "catches_operators" in node.meta and may_raise(node)
-    return _PieceState(raises=raises, effect=has_effect(node), kept=kept)
+    return _PieceState(raises=raises, effect=has_effect(node, inputs), kept=kept)
 
 
 def raising_node(nodes: tuple[Node, ...]) -> Node:

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import attrs
 import torch
 from stator_backends import spec_of
-from stator_bytecode import FlatState, Goto, Point, Steps, passed_over
+from stator_bytecode import FlatState, Goto, Point, SiteLike, passed_over
 from stator_guards import CapturedSource, Entry, Guard, ParameterSource
 from stator_variables import is_of_number
 
@@ -161,7 +161,7 @@ def leads_elsewhere(traced: TraceResult) -> bool:
 class _NotedSite:
     """A site of which the Point after it is noted."""
 
-    site: Steps
+    site: SiteLike
     points: set[Point]
 
     def step(self, *state: Any) -> Any:
