@@ -239,13 +239,17 @@ def _global_of(frame: Frame, name: str) -> object:
 
 
 def _may_be_raised_by_torch(cls: object) -> bool:
-    """Return False for the exceptions of other libraries and of the program."""
-    return not isinstance(cls, type) or cls.__module__ == "builtins" or _is_torch(cls.__module__)
+    """Return False for classes of which no operator of torch raises an exception when it runs.
+
+    Errors of other kinds, such as the TypeError for an argument, would have been raised while
+    tracing.
+    """
+    if not isinstance(cls, type):
+        return True
+    return any(issubclass(each, cls) or issubclass(cls, each) for each in _RUN_TIME_ERRORS)
 
 
-def _is_torch(module: str) -> bool:
-    """Return True for the name of a module of torch, not for `torch_geometric`."""
-    return module.partition(".")[0] == "torch"
+_RUN_TIME_ERRORS = (RuntimeError, IndexError, ValueError, MemoryError)
 
 
 def module_path(source: Source) -> str:
