@@ -10,7 +10,7 @@ from stator_bytecode._breaks._point import Point, layout_of, layout_of_generator
 from stator_bytecode._breaks._raised_traceback import TracebackEntry, TracebackFactory
 from stator_bytecode._breaks._rebuild import GeneratorFactory
 from stator_bytecode._breaks._shuffle import NO_STEP
-from stator_bytecode._breaks._site import Dispatch, Goto, Site, Steps, drive
+from stator_bytecode._breaks._site import Dispatch, Goto, Site, StepRunner, drive
 from stator_bytecode._breaks._traceback import PASSED_OVER, passed_over
 from stator_bytecode._codec._decode import decode
 from stator_bytecode._codec._instruction import Code, ExceptionHandler, Instruction
@@ -98,7 +98,7 @@ __all__ += [
     "NativeContinuation",
     "Point",
     "Site",
-    "Steps",
+    "StepRunner",
     "Virtualized",
     "VirtualizedRecipe",
     "drive",

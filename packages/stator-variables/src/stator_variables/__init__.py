@@ -14,7 +14,7 @@ from stator_variables._bodies._pytree import LEAF, Spec, broadcast, flatten, unf
 from stator_variables._call_rules import GENERATED_FORWARD
 from stator_variables._domain import SymbolicDomain
 from stator_variables._emit._effects import emit_effects, finalize_generators
-from stator_variables._emit._outdated import is_of_number, outdated_guards
+from stator_variables._emit._outdated_guard import is_of_number, outdated_guards
 from stator_variables._emit._user_hash_replay import first_changed_user_hash
 from stator_variables._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
 from stator_variables._library._dual_level import LEVEL as DUAL_LEVEL
