@@ -155,7 +155,7 @@ def test_state_of_a_module_is_computed_by_the_entry(backend: str) -> None:
         assert torch.equal(compiled(X, None), plain(X, None))
         assert (module.calls, module.temperature) == (plain.calls, plain.temperature)
     entries = region_in(compiled).root.cache.all_entries()
-    assert len(entries) == 2
+    assert len(entries) == (2 if backend == "eager" else 1)  # the first serves one call
     assert "+ 1" in entries[0].data.source
     assert "* 0.9" in entries[0].data.source
 

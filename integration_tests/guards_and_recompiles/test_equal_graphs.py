@@ -139,3 +139,69 @@ def test_bodies_of_operators_are_compared(other: str, graphs: int) -> None:
         return torch.utils.checkpoint.checkpoint(body, x, kind, use_reentrant=False) * 2
 
     assert graphs_of(program, [(X.requires_grad_(), kind) for kind in ("first", other)]) == graphs
+
+
+def layers(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    y = (x * first).sin()
+    stator.graph_break()
+    z = (y * second).sin()
+    stator.graph_break()
+    return (z * first).sin()
+
+
+def test_equal_graphs_of_other_places_and_inputs_are_compiled_once() -> None:
+    given = X.detach().clone(), torch.full((3,), 2.0), torch.full((3,), 0.5)
+    assert graphs_of(layers, [given]) == 1
+
+
+def test_equal_graphs_of_other_places_have_gradients_of_their_own_inputs() -> None:
+    compiled = stator.compile(layers, backend="aot_eager")
+    given = [X.detach(), torch.full((3,), 2.0), torch.full((3,), 0.5)]
+    ours, plain = ([x.clone().requires_grad_() for x in given] for _ in range(2))
+    compiled(*ours).sum().backward()
+    layers(*plain).sum().backward()
+    for one, other in zip(ours, plain, strict=True):
+        torch.testing.assert_close(one.grad, other.grad)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", Counting()])
+def test_operator_that_raises_in_an_equal_graph_of_another_place(backend: Any) -> None:
+    def program(x: Tensor, index: Tensor, other: Tensor, log: list[str]) -> Tensor:
+        y = x[index] * 2
+        log.append("first")
+        stator.graph_break()
+        try:
+            z = y[other] * 2
+        except IndexError:
+            log.append("caught")
+            return y
+        return z
+
+    compiled, fine, wrong = stator.compile(program, backend=backend), [0, 1, 2], [7, 7, 7]
+    for first, second in ((fine, fine), (fine, wrong), (wrong, fine), (fine, fine)):
+        results = []
+        for each in (compiled, program):
+            log: list[str] = []
+            try:
+                result = each(X, torch.tensor(first), torch.tensor(second), log).tolist()
+            except IndexError as error:
+                result = str(error)
+            results.append((result, log))
+        assert results[0] == results[1]
+
+
+def test_equal_graphs_that_write_to_inputs_of_other_places() -> None:
+    def program(x: Tensor, y: Tensor) -> Tensor:
+        x.mul_(2)
+        stator.graph_break()
+        y.mul_(2)
+        stator.graph_break()
+        return x + y
+
+    for same in (False, True):
+        compiled = stator.compile(program, backend="aot_eager")
+        x, y = X.detach().clone(), X.detach().clone()
+        a, b = x.clone(), y.clone()
+        assert compiled(x, x if same else y).equal(program(a, a if same else b))
+        assert x.equal(a)
+        assert y.equal(b)

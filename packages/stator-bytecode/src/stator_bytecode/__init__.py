@@ -10,7 +10,7 @@ from stator_bytecode._breaks._point import Point, layout_of, layout_of_generator
 from stator_bytecode._breaks._raised_traceback import TracebackEntry, TracebackFactory
 from stator_bytecode._breaks._rebuild import GeneratorFactory
 from stator_bytecode._breaks._shuffle import NO_STEP
-from stator_bytecode._breaks._site import Dispatch, Goto, Site, SiteLike, drive
+from stator_bytecode._breaks._site import Dispatch, Goto, Site, StepRunner, drive
 from stator_bytecode._breaks._traceback import PASSED_OVER, passed_over
 from stator_bytecode._codec._decode import decode
 from stator_bytecode._codec._instruction import Code, ExceptionHandler, Instruction
@@ -56,7 +56,6 @@ from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned,
 from stator_bytecode._machine._refusal import REFUSED
 from stator_bytecode._machine._snapshot import SAFE, frame_values, restore_frames
 from stator_bytecode._machine._state import SWITCHED
-from stator_bytecode._own_module import is_own_module
 from stator_bytecode.errors import (
     InternalError,
     InvalidUse,
@@ -76,15 +75,7 @@ __all__ += ["CallSite", "call_sites", "names_in_handlers", "observes_close"]
 __all__ += ["OPERATOR_NAMES", "ConcreteDomain", "Domain", "interpret"]
 __all__ += ["VALUE", "Invoke", "OperationSteps", "Parked", "Pending", "Raised", "Result"]
 __all__ += ["Resume", "Then"]
-__all__ += [
-    "HandlerConflict",
-    "HandlerTable",
-    "after",
-    "is_own_module",
-    "is_suspended",
-    "operation",
-    "settle",
-]
+__all__ += ["HandlerConflict", "HandlerTable", "after", "is_suspended", "operation", "settle"]
 # the codec
 __all__ += [
     "REFUSED",
@@ -107,7 +98,7 @@ __all__ += [
     "NativeContinuation",
     "Point",
     "Site",
-    "SiteLike",
+    "StepRunner",
     "Virtualized",
     "VirtualizedRecipe",
     "drive",

@@ -24,7 +24,7 @@ from stator_bytecode._breaks._traceback import hide, passed_over
 from stator_bytecode.errors import Unsupported
 
 
-class SiteLike(Protocol):
+class StepRunner(Protocol):
     """Whatever runs natively between two graphs, as a `Site` does."""
 
     def step(self, *state: Any) -> PointState: ...
@@ -110,7 +110,7 @@ class Arrival:
 class Goto:
     """Go on at `site` with `state`."""
 
-    site: SiteLike
+    site: StepRunner
     state: Sequence[Any]
 
     def take(self) -> Sequence[Any]:
@@ -128,7 +128,7 @@ The list is its own: it empties the list, so that objects die when the program r
 """
 
 
-def drive(site: SiteLike, state: Sequence[Any], dispatch: Dispatch) -> Any:
+def drive(site: StepRunner, state: Sequence[Any], dispatch: Dispatch) -> Any:
     """Step, continuation, step … until a continuation gives a value. One Python frame, however many
     breaks there are.
 

@@ -10,6 +10,7 @@ size of another input, nothing is found.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from attrs import Factory, define
 from stator_bytecode import NULL
@@ -23,6 +24,7 @@ from stator_guards import (
     KeyAbsent,
     KeyPresent,
     KeysAre,
+    Kind,
     Length,
     Source,
     TypeIs,
@@ -32,7 +34,7 @@ from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a, is_pending, real_of
+from stator_variables._tracker import MISSING, is_a, is_pending, real_of
 
 _NUMBERS = (int, float)
 
@@ -41,7 +43,7 @@ _NUMBERS = (int, float)
 class _Outcome:
     """The state that a trace leaves in existing objects, by their sources."""
 
-    values: dict[Source, VariableTracker | None] = Factory(dict)
+    values: dict[Source, Any] = Factory(dict)
     """Trackers by place; None where an item was deleted."""
     keys: dict[Source, dict[object, bool]] = Factory(dict)
     """The keys of a dict that were written, and whether each is there."""
@@ -83,7 +85,7 @@ class _Outcome:
         return source in self.values and _excludes(kind, self.values[source])
 
 
-def _excludes(kind: object, vt: VariableTracker | None) -> bool:
+def _excludes(kind: Kind, vt: Any) -> bool:
     """Return True if a fact about an object cannot hold of what took its place."""
     if vt is None:
         return True
@@ -96,7 +98,7 @@ def _excludes(kind: object, vt: VariableTracker | None) -> bool:
     return isinstance(kind, Is | IsNone)
 
 
-def _value_of(vt: VariableTracker) -> object:
+def _value_of(vt: Any) -> object:
     """Return the object that a tracker stands for, if it is known."""
     real = real_of(vt)
     return real if real is not MISSING or is_pending(vt) else vt.constant()

@@ -120,7 +120,6 @@ def make_entry(
         ends=_local_ends(traced, target, state),
         begins_step=isinstance(target, Root) and uses_steps(options.backend),
         point=traced.point,
-        serves_one_call=traced.serves_one_call,
     )
     facts = retrace, ambient, data, ran, lowered
     recovery = None if effects is None else _recovery(traced, effects, *facts)

@@ -249,6 +249,11 @@ def _may_be_raised_by_torch(cls: object) -> bool:
     return any(issubclass(each, cls) or issubclass(cls, each) for each in _RUN_TIME_ERRORS)
 
 
+def _is_torch(module: str) -> bool:
+    """Return True for the name of a module of torch, not for `torch_geometric`."""
+    return module.partition(".")[0] == "torch"
+
+
 _RUN_TIME_ERRORS = (RuntimeError, IndexError, ValueError, MemoryError)
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import builtins
 import threading
 from collections.abc import Callable, Hashable
 from functools import partial
@@ -11,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import attrs
-import torch
 from stator_backends import AmbientState, interrupts_compilation, ordinary_signal_handlers
 from stator_bytecode import (
     CallSite,
@@ -25,7 +23,7 @@ from stator_bytecode import (
     passed_over,
 )
 from stator_guards import Cache, Entry
-from stator_variables import REPLACEABLE, Policy, can_be_taken, give_back, taken
+from stator_variables import Policy, can_be_taken, give_back, taken
 
 from stator._capture._compilation_flag import is_compiling
 from stator._capture._compile_event import observed
@@ -46,8 +44,14 @@ from stator._program._local_ends import observed_ends
 from stator._program._target import Root
 from stator._program._traceback import OWN_CODES
 from stator._regions._compiled_target import CompiledTarget
+from stator._regions._foreign_call import (
+    function_mode_count,
+    has_others,
+    is_foreign_below,
+    is_foreign_call,
+)
 from stator._regions._recompile_limit import past_limit, recompiled
-from stator._regions._single_use import SingleUse, leads_elsewhere
+from stator._regions._single_use import SingleUse
 from stator._regions._small_graph import watch_first_calls
 from stator._settings._deferred_warning import (
     RUNNERS,
@@ -159,7 +163,7 @@ class Region:
         failed: Entry = NOTHING,
     ) -> object:
         """Run the entry for a state: not `failed`, which does not serve it."""
-        if _len_function_stack() and can_be_taken() and not is_foreign_below():
+        if function_mode_count() and can_be_taken() and not is_foreign_below():
             return self._enter_under_modes(place, state)
         return self._entered(place, state, failed)
 
@@ -313,7 +317,7 @@ class Region:
                 facts = retrace, self._site(traced), ambient, key, self.graphs, named
                 marked = self.single_use.marked(traced, place, self.options, state)
                 entry = make_entry(marked, *facts)
-                entry.data.leads_elsewhere = leads_elsewhere(marked)
+                self.single_use.note(entry, marked)
                 self._count_calls(traced.calls, entry, place)
                 return entry
             finally:
@@ -476,36 +480,3 @@ _RUNNING = (
 OWN_CODES.update(passed_over(*_RUNNING, EagerFallback.run, make_parameters))
 passed_over(Region._enter_under_modes, _first_run)
 RUNNERS.add(Region.finish.__code__)
-
-
-# Calls from inside another tracer or mode: those are run plainly, so that the other one sees every
-# operation.
-
-_len_function_stack: Any = torch._C._len_torch_function_stack
-
-
-def is_foreign_call() -> bool:
-    """Return True inside a torch function or dispatch mode, a functorch transform, or torch.jit's
-    tracer."""
-    return _len_function_stack() > 0 or is_foreign_below()
-
-
-_OWN = {
-    name: value
-    for name, value in vars(builtins).items()
-    if callable(value) and name not in REPLACEABLE
-}
-
-
-def has_others() -> bool:
-    """Return True if a builtin that tracing calls, such as `sum`, has been replaced."""
-    return not _OWN.items() <= vars(builtins).items()
-
-
-def is_foreign_below() -> bool:
-    """The same, function modes aside."""
-    return (
-        torch._C._len_torch_dispatch_stack() > 0
-        or torch._C._functorch.peek_interpreter_stack() is not None
-        or torch._C._get_tracing_state() is not None
-    )

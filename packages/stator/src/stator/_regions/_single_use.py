@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import attrs
 import torch
 from stator_backends import spec_of
-from stator_bytecode import FlatState, Goto, Point, SiteLike, passed_over
+from stator_bytecode import FlatState, Goto, Point, StepRunner, passed_over
 from stator_guards import CapturedSource, Entry, Guard, ParameterSource
 from stator_variables import is_of_number
 
@@ -90,6 +90,11 @@ class SingleUse:
             self.points.discard(target.point)
             yield _BEHIND
 
+    def note(self, entry: Entry, traced: TraceResult) -> None:
+        """Note in an entry how it is to be used."""
+        entry.data.serves_one_call = traced.serves_one_call
+        entry.data.leads_elsewhere = _leads_elsewhere(traced)
+
     def run(self, entry: Entry, state: FlatState) -> Any:
         """Run an entry that serves no other call."""
         result = entry.run(*state)
@@ -150,7 +155,7 @@ class FirstCall:
             self.entry = None
 
 
-def leads_elsewhere(traced: TraceResult) -> bool:
+def _leads_elsewhere(traced: TraceResult) -> bool:
     """Return True if later calls do not come to the continuation of a trace by its entry. They may
     if nothing but numbers has changed, which are symbolic then."""
     is_over = traced.reason is not None and traced.reason.once
@@ -161,7 +166,7 @@ def leads_elsewhere(traced: TraceResult) -> bool:
 class _NotedSite:
     """A site of which the Point after it is noted."""
 
-    site: SiteLike
+    site: StepRunner
     points: set[Point]
 
     def step(self, *state: Any) -> Any:
