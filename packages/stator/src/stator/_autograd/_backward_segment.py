@@ -6,7 +6,7 @@ A size that changes becomes symbolic, so that the second compilation serves all 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import torch
 from stator_backends import (
-    AliasLayout,
     AmbientState,
-    FrozenInputs,
     Lowered,
     begin_step,
     one_at_a_time,
@@ -23,17 +21,12 @@ from stator_backends import (
 )
 from stator_bytecode import Point, Site
 from stator_guards import (
-    CallSource,
-    CapturedSource,
-    DistinctStorages,
     Entry,
     GlobalState,
     Guard,
-    Is,
     Loads,
     PartSource,
     Source,
-    Truth,
     function_text,
     load_source,
     tuple_text,
