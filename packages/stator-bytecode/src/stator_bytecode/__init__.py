@@ -56,6 +56,7 @@ from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned,
 from stator_bytecode._machine._refusal import REFUSED
 from stator_bytecode._machine._snapshot import SAFE, frame_values, restore_frames
 from stator_bytecode._machine._state import SWITCHED
+from stator_bytecode._own_module import is_own_module
 from stator_bytecode.errors import (
     InternalError,
     InvalidUse,
@@ -75,7 +76,15 @@ __all__ += ["CallSite", "call_sites", "names_in_handlers", "observes_close"]
 __all__ += ["OPERATOR_NAMES", "ConcreteDomain", "Domain", "interpret"]
 __all__ += ["VALUE", "Invoke", "OperationSteps", "Parked", "Pending", "Raised", "Result"]
 __all__ += ["Resume", "Then"]
-__all__ += ["HandlerConflict", "HandlerTable", "after", "is_suspended", "operation", "settle"]
+__all__ += [
+    "HandlerConflict",
+    "HandlerTable",
+    "after",
+    "is_own_module",
+    "is_suspended",
+    "operation",
+    "settle",
+]
 # the codec
 __all__ += [
     "REFUSED",

@@ -14,6 +14,7 @@ from stator_subgraphs._compiled_autograd import (
     may_be_followed,
     partitioned,
     runs_user_code,
+    take_first_gradients,
     without_accumulation,
 )
 from stator_subgraphs._fake import is_mode_call
@@ -59,5 +60,6 @@ __all__ += [
     "may_be_followed",
     "partitioned",
     "runs_user_code",
+    "take_first_gradients",
     "without_accumulation",
 ]

@@ -51,6 +51,7 @@ class Emitter:
     last: Later = Factory(Later)  # what has to wait for all effects
     captured: dict[str, Any] = Factory(dict)
     outputs: list[Any] = Factory(list)  # GraphValue values the graph has to give
+    gradients: list[Source | None] = Factory(list)  # the tensors whose `.grad` the lines assign
     fleeting: bool = False  # something that is loaded may die between the guards and the loads
     # states of the generators that were rebuilt as objects
     generators: list[Any] = Factory(list)

@@ -112,6 +112,7 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
             raise e.t.unsupported(
                 "tensor-attribute-write", "a gradient that no longer fits its tensor"
             )
+        e.gradients.append(self.source)
         e.lines.append(f"{e.expr(self)}.grad = {e.expr(self.grad)}")
 
 

@@ -6,6 +6,7 @@ divides one into segments for a compiler.
 
 from stator_subgraphs._compiled_autograd._backward import CapturedBackward
 from stator_subgraphs._compiled_autograd._capture import BackwardCapture
+from stator_subgraphs._compiled_autograd._first_gradient import take_first_gradients
 from stator_subgraphs._compiled_autograd._operator import accumulate_grad, runs_user_code
 from stator_subgraphs._compiled_autograd._partition import partitioned, without_accumulation
 from stator_subgraphs._compiled_autograd._user_code import (
@@ -23,5 +24,6 @@ __all__ = [
     "may_be_followed",
     "partitioned",
     "runs_user_code",
+    "take_first_gradients",
     "without_accumulation",
 ]

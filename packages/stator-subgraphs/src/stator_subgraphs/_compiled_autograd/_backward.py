@@ -1,6 +1,6 @@
 """A captured backward: its graph, and that graph as a function of a list that it empties."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -11,6 +11,14 @@ from torch.fx.graph import _BoxedCodeGen
 
 from stator_subgraphs._compiled_autograd._aot import is_aot_call
 from stator_subgraphs._compiled_autograd._operator import runs_user_code, without_history
+
+
+@attrs.frozen(cache_hash=True)
+class BackwardKey:
+    """Equal for backward passes that do the same; hashed once, as it is looked up in each."""
+
+    code: str
+    targets: tuple[Any, ...]
 
 
 @attrs.frozen(eq=False)
@@ -25,14 +33,14 @@ class CapturedBackward:
     used: Mapping[str, Sequence[int]]
     code: str
     function: Callable[[list[Any]], Sequence[Tensor | None]]
-    key: Hashable = attrs.field(repr=False)
+    key: BackwardKey = attrs.field(repr=False)
     user_code: tuple[str, ...]
 
     @classmethod
     def of(cls, graph: Graph, used: Mapping[str, Sequence[int]]) -> "CapturedBackward":
         graph.set_codegen(_BoxedCodeGen())
         module = GraphModule(torch.nn.Module(), graph, "backward")
-        key = module.code, tuple(node.target for node in graph.nodes)
+        key = BackwardKey(module.code, tuple(node.target for node in graph.nodes))
         called = tuple(
             node.name for node in graph.nodes if runs_user_code(node) and not is_aot_call(node)
         )

@@ -5,17 +5,15 @@ they read and change its `.grad`.
 """
 
 import operator
-from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch._prims_common import is_non_overlapping_and_dense_or_false
 from torch.fx import Graph, GraphModule, Node
 
 from stator_subgraphs._compiled_autograd import _operator
 from stator_subgraphs._compiled_autograd._aot import is_aot_call
+from stator_subgraphs._compiled_autograd._first_gradient import accumulated, in_graph
 from stator_subgraphs._compiled_autograd._operator import NodeFunction, given_list, runs_user_code
 
 _HOOKS = (
@@ -54,13 +52,13 @@ def as_function(graph: Graph) -> tuple[FunctionType, dict[int, Node]]:
         if may_be_followed(node):
             user_code[copy] = node
         if node.target is _operator.accumulate_grad:
-            copy.target = _accumulated
+            copy.target = accumulated
         elif node.op == "call_function" and node.target not in _FOLLOWED:
             target: Any = node.target
             if runs_user_code(node):
                 copies[node] = _followed(result, copy, target)
             else:
-                copy.target = _in_graph(target)
+                copy.target = in_graph(target)
     function: Any = GraphModule(torch.nn.Module(), result, "backward").forward
     first = function.__code__.co_firstlineno + 1
     statements = [node for node in result.nodes if node.op != "placeholder"]
@@ -75,47 +73,8 @@ def _followed(graph: Graph, call: Node, function: NodeFunction) -> Node:
     count = sum(call.args[3])  # type: ignore[arg-type]
     parts = tuple(graph.call_function(operator.getitem, (call, i)) for i in range(count))
     check = NodeFunction(function.__name__, _results, function.metadata)
-    return graph.call_function(_in_graph(check), parts, expected)
+    return graph.call_function(in_graph(check), parts, expected)
 
 
 def _results(*results: Any) -> tuple[Any, ...]:
     return results
-
-
-def _accumulated(variable: Tensor, gradient: Tensor | None, is_hooked: bool) -> None:
-    """Add a gradient to `variable.grad`, as the engine does where others refer to the gradient."""
-    if gradient is None:
-        return
-
-    if variable.grad is None:
-        variable.grad = _first_gradient(variable, gradient)
-    else:
-        variable.grad.add_(gradient)
-
-
-def _copied(variable: Tensor, gradient: Tensor) -> Tensor:
-    """Return the first gradient in a tensor of its own.
-
-    Hooks may write to it, which the gradient must not show where others have it.
-    """
-    if gradient.layout is not torch.strided:
-        raise NotImplementedError("a gradient that is sparse")
-    if is_non_overlapping_and_dense_or_false(variable):
-        layout = variable.size(), variable.stride()
-        return gradient.new_empty_strided(*layout, dtype=variable.dtype).copy_(gradient)
-    return gradient.clone(memory_format=torch.contiguous_format)
-
-
-def _in_graph(target: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that a trace records as one operator."""
-
-    def call(*args: object, **keywords: object) -> Any:
-        return target(*args, **keywords)
-
-    call.__name__ = call.__qualname__ = target.__name__
-    call.__module__ = "autograd"
-    call._stator_in_graph = True  # type: ignore[attr-defined]
-    return call
-
-
-_first_gradient = _in_graph(_copied)

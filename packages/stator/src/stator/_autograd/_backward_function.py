@@ -123,10 +123,10 @@ def _function(traced: TracedSegment, names: Sequence[str], graph: Any, owner: ob
 
 def text_of(source: Source) -> str:
     """Return the text of an argument, or of one of its sizes."""
-    return _text.value(source)
+    return _renderer.value(source)
 
 
-class _ArgumentText:
+class _ArgumentRenderer:
     """Renders arguments and their sizes, which need no constants."""
 
     kinds: frozenset[type] = frozenset()
@@ -144,4 +144,4 @@ class _ArgumentText:
         return make()
 
 
-_text = _ArgumentText()
+_renderer = _ArgumentRenderer()

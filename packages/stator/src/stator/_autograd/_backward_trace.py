@@ -6,6 +6,7 @@ between graphs.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,12 +20,14 @@ from stator_subgraphs import (
     is_of_torch,
     may_raise,
     node_may_draw,
+    take_first_gradients,
 )
-from stator_variables import MISSING, Dim, Policy, TensorTracker, is_a, is_drawn
+from stator_variables import Dim, Policy, is_drawn
 from torch import Tensor
 from torch.fx import Graph, Node
 
 from stator._autograd._backward_function import TracedSegment
+from stator._autograd._backward_warning import warn_below_engine
 from stator._capture._dynamic import Shapes
 from stator._capture._trace import TraceResult, trace
 from stator._entries._entry import input_text
@@ -76,6 +79,7 @@ def _segment(traced: TraceResult, root: Root, graph: Graph) -> TracedSegment | N
     is_risky = has_effects and any(map(may_raise, captured.graph.nodes))
     if is_risky and not _may_run_again(captured):
         return None
+    take_first_gradients(captured.graph)
     inputs = [input_text(emitter, item) for item in captured.inputs]
     return TracedSegment(
         captured,
@@ -86,9 +90,13 @@ def _segment(traced: TraceResult, root: Root, graph: Graph) -> TracedSegment | N
         emitter.loads,
         emitter.lines,
         traced.result,
-        emitter.captured,
+        {name: _relocated(value) for name, value in emitter.captured.items()},
         is_risky,
     )
+
+
+def _relocated(value: object) -> object:
+    return warn_below_engine if value is warnings.warn else value
 
 
 def _hooked_variables(graph: Graph, root: Root) -> set[Source]:
@@ -108,17 +116,14 @@ def _depends_on_order(traced: TraceResult, hooked: set[Source]) -> bool:
     read = {step for guard in traced.guards for each in guard.sources for step in each.steps()}
     read |= {step for source in inputs for step in source.steps()}
     gradients = {step.whole for step in read if isinstance(step, GradientSource)}
-    changed = traced.emitter.t.heap.changed.values()
-    written = {vt.source for vt in changed if is_a(vt, TensorTracker) and vt.grad is not MISSING}
-    return not gradients | written <= hooked
+    return not {*gradients, *traced.emitter.gradients} <= hooked
 
 
 def _may_run_again(captured: CapturedGraph) -> bool:
     """Return True if nobody sees that a graph has run up to an operator that raised."""
-    effects = GraphEffects.of(captured)
-    return not effects.is_observable and all(
-        is_of_torch(node.target) for node in captured.graph.find_nodes(op="call_function")
-    )
+    calls = [node for node in captured.graph.nodes if node.op == "call_function"]
+    are_of_torch = all(is_of_torch(node.target) for node in calls)
+    return are_of_torch and not GraphEffects.of(captured).is_observable
 
 
 def _policy(numbers: dict[str, Any], usual: Policy) -> Policy:
