@@ -18,7 +18,7 @@ from stator_variables._protocols import _calls
 from stator_variables._space import Space
 from stator_variables._tensors import (
     _marked_function,
-    _overriding,
+    _override,
     _subclasses,
     _torch_calls,
     _torch_functions,
@@ -105,7 +105,7 @@ def _recorded(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -
     if not _torch_calls.is_recorded(function.real):
         return MISSING
     given = (*args, *kwargs.values())
-    if t.overrides.modes or (t.overrides.subclasses and _overriding.among(given)):
+    if t.overrides.modes or (t.overrides.subclasses and _override.among(given)):
         return MISSING
     if not all(map(_torch_calls.is_operand, given)):
         return MISSING

@@ -27,7 +27,7 @@ from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _tensor_attributes, _torch_calls
-from stator_variables._tensors._overriding import (
+from stator_variables._tensors._override import (
     OVERRIDE,
     among,
     has_override,
