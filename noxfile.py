@@ -41,10 +41,7 @@ TORCH = (
 )  # exactly this release: the private interfaces we use move with each minor
 MODELS = ("transformers>=5,<6",)
 NOX = "nox>=2025.2.9"
-TORCH_TESTS = (
-    "expecttest>=0.2",
-    "optree>=0.14",
-)  # what torch's own tests, and its C++ pytrees, import
+TORCH_TESTS = ("expecttest>=0.2", "optree>=0.14")  # what torch's own tests and C++ pytrees import
 RUNNER = ("pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "hypothesis>=6.100")
 LINTERS = (
     "ruff>=0.17,<0.18",

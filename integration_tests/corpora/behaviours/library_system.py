@@ -145,7 +145,7 @@ def signatures(x, n, box):
     )
 
 
-@program(breaks="construction")
+@program
 def weak_references(x, n, box):
     thing = Thing(n)
     reference = weakref.ref(thing)
@@ -175,7 +175,7 @@ def weak_containers(x, n, box):
     )
 
 
-@program(breaks="construction")
+@program(breaks="builtin")
 def weak_sets_and_proxies(x, n, box):
     group = weakref.WeakSet([THING])
     proxy = weakref.proxy(THING)

@@ -187,7 +187,7 @@ def _refuse_registered(t: Space, spec: Any) -> None:
 # -- the functions ---------------------------------------------------------------------------------
 @operation
 def _flattened(t: Space, function: Callable[..., Any], given: Args) -> OperationSteps:
-    """Return the result of a function, with the structure; the leaves are the last item but one."""
+    """Return the structure of marks, and the result of a function for it."""
     tree, predicate, *rest = given
     none_is_leaf, namespace = (vt.constant() for vt in rest)
     if MISSING in (none_is_leaf, namespace):

@@ -15,7 +15,7 @@ from stator_variables._tracker import Args, Kwargs, VariableTracker
 builders = BuilderTable()
 
 
-_PARTS = ("function", "args", "args_tuple", "given", "keywords")
+_PARTS = ("function", "args", "args_tuple", "given", "keywords", "existing")
 
 
 class PartialTracker(VariableTracker, references=_PARTS):
