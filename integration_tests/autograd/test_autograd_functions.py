@@ -26,6 +26,7 @@ Program = Callable[[Tensor, Tensor], Any]
 CAPTURED: dict[str, Program] = {}
 BROKEN: dict[str, Program] = {}
 OUTSIDE: list[Any] = []
+HELD: list[Tensor] = []
 
 
 def _registered(table: dict[str, Program], fn: Program) -> Program:
@@ -101,6 +102,32 @@ class Doubled(Function):
     def forward(ctx: Any, x: Tensor) -> Tensor:
         ctx.mark_dirty(x)
         return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return grad * 20
+
+
+class Shifted(Function):
+    """Writes to its argument and marks nothing, as sparsemax does in libraries."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        x -= x.max(-1, keepdim=True).values
+        y = x.clamp(min=-0.7)
+        ctx.save_for_backward(x == y, y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        inside, y = ctx.saved_tensors
+        return grad * inside * y * 10
+
+
+class WritesHeld(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x * HELD[0].mul_(2)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
@@ -261,6 +288,24 @@ def an_intermediate_marked_dirty(x: Tensor, w: Tensor) -> Any:
 
 
 @captured
+def an_intermediate_written_to_unmarked(x: Tensor, w: Tensor) -> Any:
+    y = x.sin()
+    z = Shifted.apply(y)
+    return z * y, y
+
+
+@captured
+def an_intermediate_written_to_twice(x: Tensor, w: Tensor) -> Any:
+    y = x + w
+    return Shifted.apply(y) + Shifted.apply(y) * w, y
+
+
+@captured
+def an_argument_written_to_unmarked(x: Tensor, w: Tensor) -> Any:
+    return Shifted.apply(x.detach()) * w
+
+
+@captured
 def a_backward_that_looks_at_strides(x: Tensor, w: Tensor) -> Any:
     return LooksAtGradients.apply(x).sum() + (LooksAtGradients.apply(w) * w).sum()
 
@@ -369,7 +414,18 @@ def test_function_gives_what_it_gives_natively_in_one_graph(title: str) -> None:
     assert counting.count == 1
 
 
+def a_leaf_written_to_unmarked(x: Tensor, w: Tensor) -> Any:
+    return Shifted.apply(w) * x
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_unmarked_write_to_a_leaf_is_seen_by_its_owner(backend: str) -> None:
+    compiled = stator.compile(a_leaf_written_to_unmarked, backend=backend)
+    assert_same(a_leaf_written_to_unmarked, compiled, make_args, tolerance=CLOSE)
+
+
 SOME = (
+    "an intermediate written to unmarked",
     "with setup context",
     "an intermediate marked dirty",
     "one inside another",
@@ -477,6 +533,20 @@ def that_marks_a_view_dirty(x: Tensor, w: Tensor) -> Any:
 
 
 @broken
+def that_writes_to_a_view_unmarked(x: Tensor, w: Tensor) -> Any:
+    y = x * 2
+    z = Shifted.apply(y[0])
+    return y, z + 1
+
+
+@broken
+def that_writes_to_what_is_no_argument(x: Tensor, w: Tensor) -> Any:
+    y = x * 2
+    HELD[:] = [w.exp()]
+    return WritesHeld.apply(y) + 1, HELD.pop()
+
+
+@broken
 def whose_forward_raises(x: Tensor, w: Tensor) -> Any:
     y = x * 2
     try:
@@ -558,7 +628,7 @@ class SavesNumber(ForwardOnly):
 class WritesUnmarked(ForwardOnly):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        return x.mul_(2) * 1
+        return x.mul_(2)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
@@ -627,7 +697,7 @@ BROKEN |= {
     "that saves a list": _applying(SavesList),
     "that marks what it does not give": _applying(MarksNoOutput),
     "that saves a number": _applying(SavesNumber),
-    "that writes to an unmarked argument": _applying(WritesUnmarked),
+    "that gives an argument written to unmarked": _applying(WritesUnmarked),
     "whose backward gives two gradients": _applying(TwoGradients),
     "whose backward gives a number": _applying(NumberAsGradient),
     "with a vmap of its own, under it": _under_vmap,

@@ -155,6 +155,11 @@ class TestMeasuring:
         assert found.counts.outside == 0
         assert "graph_break" in found.report
 
+    def test_report_names_the_operators_outside(self) -> None:
+        workload = Workload("names", lambda: Program(lambda: torch.ones(2).sin().sin(), always()))
+        found = measure(workload, "plain")
+        assert found.report.startswith("plain, outside: 2 aten::sin, 1 aten::ones")
+
     def test_results_of_all_calls_are_kept_as_they_were(self) -> None:
         layer = nn.Linear(2, 2)
 

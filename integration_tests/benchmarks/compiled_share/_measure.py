@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -36,11 +37,12 @@ class Counts:
 
 @attrs.frozen
 class Measurement:
-    """The operators of a process, all tensors that its calls returned, and stator's report."""
+    """The operators of a process, all tensors that its calls returned, and a report: the names of
+    the operators outside, and what stator says."""
 
     counts: Counts
     results: list[list[Tensor]]
-    report: str = ""
+    report: str
 
 
 def measure(workload: Workload, side: str) -> Measurement:
@@ -58,9 +60,11 @@ def measure(workload: Workload, side: str) -> Measurement:
         result, events = profiled(call(program, run, STEADY_CALL - 1))
         results.append(leaves_of(result))
 
-    outside = sum(1 for _ in operators_outside(events))
-    counts = Counts(outside, counting.run, counting.compiled, counting.graphs)
-    return Measurement(counts, results, str(compiled.report) if side == "stator" else "")
+    outside = Counter(operators_outside(events))
+    counts = Counts(outside.total(), counting.run, counting.compiled, counting.graphs)
+    report = str(compiled.report) if side == "stator" else ""
+    names = ", ".join(f"{number} {name}" for name, number in outside.most_common())
+    return Measurement(counts, results, f"{side}, outside: {names}\n{report}")
 
 
 def compile_program(program: Program, side: str, backend: Any) -> tuple[Any, Callable[..., Any]]:

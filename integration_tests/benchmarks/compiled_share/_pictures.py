@@ -242,7 +242,7 @@ def _ddim_loop() -> Program:
 
         return loop
 
-    return Program(denoise, always(torch.randn(1, 3, 16, 16)), driver)
+    return Program(denoise, always(torch.randn(2, 3, 16, 16)), driver)
 
 
 def _ddpm() -> Program:

@@ -24,7 +24,7 @@ _SECONDS = 900
 @attrs.frozen
 class Share:
     """Counts of one workload by compiler, differences from plain PyTorch, and errors of those
-    without counts. ``report`` is stator's, of this run only."""
+    without counts. ``report`` has those of the processes, of this run only."""
 
     counts: dict[str, Counts]
     differences: dict[str, float]
@@ -49,13 +49,13 @@ def count(workload: Workload, place: Place) -> Share:
         if plain is None:
             return share
 
-        report = ""
+        reports = []
         for side in SIDES:
             found = _counted(workload, side, place, folder, share)
             if found is not None:
                 share.differences[side] = difference(found[0], plain[0])
-                report = found[1] or report
-    return attrs.evolve(share, report=report)
+                reports.append(found[1])
+    return attrs.evolve(share, report="\n".join(reports))
 
 
 def _counted(
@@ -114,6 +114,12 @@ def _run(kind: str, workload: Workload, side: str, file: str, place: Place) -> d
             return f"took more than {_SECONDS} s"
 
     if done.returncode != 0:
-        return done.stderr.strip()[-400:] or f"ended with {done.returncode}"
+        return f"ended with {done.returncode}: {_without_traces(done.stderr)[-400:]}"
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
+
+
+def _without_traces(text: str) -> str:
+    """Return error output without the lines that the profiler writes there."""
+    lines = [line for line in text.splitlines() if not line.startswith("USDT:")]
+    return "\n".join(lines)

@@ -52,6 +52,7 @@ from torch.autograd.function import (
     _SingleLevelFunction,
 )
 
+from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators import _applevel
 from stator_subgraphs._operators import _function_targets as targets
 
@@ -307,14 +308,23 @@ class Applying:
         return real
 
     def check_writes(self) -> None:
-        """A write to an argument has to be marked; anything else that is written to is refused."""
+        """An argument may be written to, marked or not, where it has memory of its own; anything
+        else that is written to is refused, and so is what autograd would make of an output over
+        an argument that is not marked."""
         dirty = [_index(self.tensors[index], self.inputs) for index in self.plan.dirty]
-        if not {*self.forward_graph.written} <= {*dirty}:
-            raise self.refuse("a write to a tensor that is not marked dirty")
-        if any(
-            position is not None and self.inputs[position].example._is_view() for position in dirty
-        ):
+        unmarked = {*self.forward_graph.written} - {*dirty}
+        if not unmarked <= {*range(len(self.inputs))}:
+            raise self.refuse("a write to a tensor that is no argument")
+
+        written = [
+            self.inputs[position] for position in (*dirty, *unmarked) if position is not None
+        ]
+        if any(vt.example._is_view() for vt in written):
             raise self.refuse("a write to a view")
+
+        memory = {storage_of(self.inputs[position].example) for position in unmarked}
+        if memory & {storage_of(vt.example) for vt in self.tensors}:
+            raise self.refuse("an output over an argument that is written to and not marked dirty")
 
     # -- backward ----------------------------------------------------------------------------------
     def backward(self, body: BodyTrace) -> Gradients:
