@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import torch
 from torch import Tensor
+from torch.amp import autocast_mode
 from torch.fx import GraphModule, Node
 
 from stator_backends._alias import has_storage
@@ -86,15 +87,51 @@ def calls_of(gm: GraphModule) -> list[Node]:
     return [node for node in gm.graph.nodes if node.op.startswith("call_")]
 
 
-def runs_of(gm: GraphModule, division: Division) -> list[NodeRun]:
-    """Return all calls of a graph in runs, in program order."""
+def runs_of(gm: GraphModule, division: Division, gradients: bool) -> list[NodeRun]:
+    """Return all calls of a graph in runs, in program order.
+
+    `gradients` is the grad mode at the beginning. What sets modes is compiled with a piece that
+    leaves them as it finds them, and runs natively else.
+    """
     order = _with_projections(calls_of(gm))
-    native = {node for node in order if node in division.native}
-    native |= {node for node in order if SETS_STATE in node.meta or LEVEL in node.meta}
+    native = {node for node in order if node in division.native or LEVEL in node.meta}
     starts = _starts(order, division.starts)
-    while _spread(order, native, starts):
-        pass
-    return [_without_work(run) for run in _runs(order, native, starts)]
+    while True:
+        while _spread(order, native, starts):
+            pass
+        runs = _runs(order, native, starts)
+        unbalanced = _unbalanced_setters(runs, gradients)
+        if not unbalanced:
+            return [_without_work(run) for run in runs]
+        native |= unbalanced
+
+
+def _unbalanced_setters(runs: Sequence[NodeRun], gradients: bool) -> set[Node]:
+    """Return what sets modes in a compiled run that leaves them otherwise than it finds them."""
+    found: set[Node] = set()
+    for run in runs:
+        before = gradients
+        setters = [node for node in run.nodes if SETS_STATE in node.meta]
+        for node in setters:
+            if node.target is torch._C._set_grad_enabled:
+                gradients = bool(node.args[0])
+        if run.is_native:
+            continue
+
+        others = [node for node in setters if not _is_restored(node, run)]
+        if others or gradients is not before:
+            found.update(setters)
+    return found
+
+
+def _is_restored(node: Node, run: NodeRun) -> bool:
+    """Return True for setters of the grad mode, and for autocast that the same run enters and
+    leaves."""
+    if node.target is torch._C._set_grad_enabled:
+        return True
+    if node.target is autocast_mode._enter_autocast:
+        return bool(node.users) and all(user in run.nodes for user in node.users)
+    return node.target is autocast_mode._exit_autocast and node.args[0] in run.nodes
 
 
 def _with_projections(calls: Sequence[Node]) -> list[Node]:

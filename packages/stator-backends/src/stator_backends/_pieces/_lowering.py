@@ -65,11 +65,13 @@ class Divided:
     uncompiled: tuple[Uncompiled, ...]
 
 
-def divided_further(gm: GraphModule, spec: BackendSpec, division: Division) -> list[NodeRun]:
-    """Return the runs of a graph. Each that is to be compiled keeps its meaning as a graph of its
-    own."""
+def divided_further(
+    gm: GraphModule, spec: BackendSpec, division: Division, gradients: bool
+) -> list[NodeRun]:
+    """Return the runs of a graph, which begins with this grad mode. Each that is to be compiled
+    keeps its meaning as a graph of its own."""
     while True:
-        runs, values = runs_of(gm, division), ValueOrigins.of(gm)
+        runs, values = runs_of(gm, division, gradients), ValueOrigins.of(gm)
         nodes = {node.name: node for node in gm.graph.nodes}
         is_final = True
         for run in runs:
@@ -103,10 +105,8 @@ class DividedLowering:
     def lower(self) -> Divided:
         """Compile all pieces; those that are refused are divided at the operator concerned."""
         while True:
-            runs, values = (
-                divided_further(self.gm, self.spec, self.division),
-                ValueOrigins.of(self.gm),
-            )
+            runs = divided_further(self.gm, self.spec, self.division, self.ambient.grad)
+            values = ValueOrigins.of(self.gm)
             compiled: dict[NodeRun, tuple[Piece, LoweredPiece]] = {}
             with self._modes():
                 is_complete = all(self._lower_run(run, values, compiled) for run in runs)

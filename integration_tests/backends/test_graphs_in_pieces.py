@@ -1,0 +1,260 @@
+"""Graphs that run in pieces: calls do what plain Python does, and what surrounds the operator
+concerned is compiled; for each reason, at each position in the graph, trained or not."""
+
+from __future__ import annotations
+
+import copy
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+
+class Fault(RuntimeError):
+    """Raised by an operator of the test's own library."""
+
+
+FAULTS: list[Fault] = []
+RUNS: list[int] = []
+
+
+@torch.library.custom_op("stator_pieces_test::doubled", mutates_args=())
+def doubled(x: Tensor) -> Tensor:
+    RUNS.append(1)
+    if FAULTS:
+        raise FAULTS[-1]
+    return x * 2
+
+
+doubled.register_fake(torch.empty_like)
+doubled.register_autograd(lambda context, gradient: gradient * 2)
+
+Operator = Callable[[Tensor, list[Any]], Tensor]
+
+
+def sparse(x: Tensor, log: list[Any]) -> Tensor:
+    return (x.to_sparse() * 2).to_dense()
+
+
+def window(x: Tensor, log: list[Any]) -> Tensor:
+    y = x.clone()
+    y.unfold(1, 2, 2).mul_(2)
+    return y
+
+
+def kernel_state(x: Tensor, log: list[Any]) -> Tensor:
+    with torch.backends.mkldnn.flags(enabled=False):  # type: ignore[no-untyped-call]
+        return x.sin()
+
+
+def hook(x: Tensor, log: list[Any]) -> Tensor:
+    y = x * 2
+    z = y.sin()
+    if y.requires_grad:
+        y.register_hook(lambda gradient: log.append("hook") or gradient * 3)
+    return z + y
+
+
+def inner_gradient(x: Tensor, log: list[Any]) -> Tensor:
+    y = x * 2
+    if not y.requires_grad:
+        return y
+    (gradient,) = torch.autograd.grad(y.sin().sum(), y, retain_graph=True)
+    return y + gradient
+
+
+def effects_in_checkpoint(x: Tensor, log: list[Any]) -> Tensor:
+    def body(y: Tensor) -> Tensor:
+        log.append("body")
+        return y.sin() * 2
+
+    result: Tensor = checkpoint(body, x, use_reentrant=False)
+    return result
+
+
+def foreign(x: Tensor, log: list[Any]) -> Tensor:
+    log.append("before")
+    try:
+        return doubled(x)
+    except Fault as fault:
+        log.append(fault is FAULTS[-1])
+        return x * 3
+    finally:
+        log.append("finally")
+
+
+def module_hook(x: Tensor, log: list[Any]) -> Tensor:
+    layer = nn.Tanh()
+    layer.register_full_backward_hook(lambda module, given, gave: log.append("module"))
+    result: Tensor = layer(x)
+    return result
+
+
+OPERATORS: tuple[Operator, ...] = (
+    *(sparse, window, kernel_state, hook, inner_gradient, effects_in_checkpoint, foreign),
+    module_hook,
+)
+
+
+class Net(nn.Module):
+    """Layers around an operator, which is at `position`."""
+
+    def __init__(self, operator: Operator, position: str) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.operator = operator
+        self.position = position
+
+    def forward(self, x: Tensor, log: list[Any]) -> Tensor:
+        if self.position in ("first", "twice"):
+            x = self.operator(x, log)
+        x = self.first(x).relu()
+        if self.position in ("middle", "twice"):
+            x = self.operator(x, log)
+        x = self.second(x).tanh()
+        return self.operator(x, log) if self.position == "last" else x
+
+
+def outcome(net: Any, model: nn.Module, trains: bool, faulty: bool) -> list[Any]:
+    """Return what can be observed of one call, and of its backward."""
+    x = torch.linspace(-1, 1, 12).reshape(3, 4).requires_grad_(trains)
+    log: list[Any] = []
+    FAULTS[:] = [Fault("of the operator")] if faulty else []
+    RUNS.clear()
+    with torch.set_grad_enabled(trains):
+        result = net(x, log)
+    if trains:
+        result.sum().backward()
+    FAULTS.clear()
+    gradients = [x.grad, *(each.grad for each in model.parameters())]
+    model.zero_grad()
+    return [result.detach(), gradients, log, len(RUNS), torch.backends.mkldnn.enabled]
+
+
+def assert_equal(one: Any, other: Any) -> None:
+    if isinstance(one, list):
+        assert len(one) == len(other)
+        for first, second in zip(one, other, strict=True):
+            assert_equal(first, second)
+    elif isinstance(one, Tensor):
+        torch.testing.assert_close(one, other)
+    else:
+        assert one == other
+
+
+def check(operator: Operator, position: str, trains: bool, backend: str) -> None:
+    plain = Net(operator, position)
+    model = copy.deepcopy(plain)
+    compiled: Any = stator.compile(model, backend=backend, options={"uncompiled": "allow"})
+    for faulty in (False, operator is foreign, False):
+        expected = outcome(plain, plain, trains, faulty)
+        assert_equal(expected, outcome(compiled, model, trains, faulty))
+    report = compiled.report
+    assert len(report.uncompiled) <= 2 * (3 if operator in (sparse, window) else 1)
+    assert sum(entry.compiled_count for entry in report.entries) >= 4  # both layers
+
+
+@pytest.mark.parametrize("trains", [True, False], ids=["training", "inference"])
+@pytest.mark.parametrize("position", ["first", "middle", "last", "twice"])
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.__name__)
+def test_calls_are_those_of_plain_python(operator: Operator, position: str, trains: bool) -> None:
+    for backend in ("eager", "aot_eager"):
+        check(operator, position, trains, backend)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trains", [True, False], ids=["training", "inference"])
+@pytest.mark.parametrize("position", ["first", "middle", "last", "twice"])
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.__name__)
+def test_calls_with_inductor_too(operator: Operator, position: str, trains: bool) -> None:
+    check(operator, position, trains, "inductor")
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_an_uncaught_exception_names_the_line_of_the_operator(backend: str) -> None:
+    def program(x: Tensor, log: list[Any]) -> Tensor:
+        y = x.exp()
+        log.append("before")
+        try:
+            z = doubled(y)
+        except ValueError:
+            z = y
+        log.append("behind")
+        return z.sin() + y
+
+    compiled = stator.compile(program, backend=backend)
+    for faulty in (False, True, False, True):
+        found = []
+        for each in (program, compiled):
+            FAULTS[:] = [Fault("of the operator")] if faulty else []
+            log: list[Any] = []
+            try:
+                result: Any = each(torch.ones(3), log)
+            except Fault as fault:
+                frames = traceback.extract_tb(fault.__traceback__)
+                lines = [frame.lineno for frame in frames if frame.name == "program"]
+                result = fault is FAULTS[-1], lines
+            found.append([result, log])
+        FAULTS.clear()
+        assert_equal(*found)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_an_index_that_is_out_of_bounds_behind_a_piece(backend: str) -> None:
+    def program(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+        y = (x.to_sparse() * 2).to_dense()
+        log.append(1)
+        x.add_(1)
+        try:
+            return y[index] + 1
+        except IndexError:
+            log.append("caught")
+            return y.sum() + x
+
+    compiled = stator.compile(program, backend=backend, options={"uncompiled": "allow"})
+    for last in (1, 9, 1, 9):
+        found = []
+        for each in (program, compiled):
+            x, log = torch.ones(3), list[Any]()
+            found.append([each(x, torch.tensor([0, last]), log), x, log])
+        assert_equal(*found)
+
+
+def test_a_static_cache_is_compiled_as_a_whole() -> None:
+    def step(cache: Tensor, keys: Tensor, position: Tensor) -> Tensor:
+        cache.index_copy_(2, position, keys)
+        return cache[:, :, None].expand(1, 2, 2, 4, 8).reshape(1, 4, 4, 8).sum(-1)
+
+    compiled: Any = stator.compile(step, backend="inductor", fullgraph=True)
+    caches = [torch.zeros(1, 2, 4, 8) for _ in range(2)]
+    for place in range(3):
+        keys, position = torch.full((1, 2, 1, 8), float(place)), torch.tensor([place])
+        expected = step(caches[0], keys, position)
+        assert_equal(expected, compiled(caches[1], keys, position))
+        assert_equal(caches[0], caches[1])
+    assert not compiled.report.uncompiled
+
+
+def test_jagged_results_with_gradients_share_the_layout_of_their_input() -> None:
+    weight = nn.Parameter(torch.randn(4, 3))
+
+    def program(x: Any) -> Any:
+        return nn.functional.linear(x, weight).relu()
+
+    compiled = stator.compile(program, backend="aot_eager", fullgraph=True)
+    for sizes in ((2, 5), (2, 5), (3, 1)):
+        found = []
+        for each in (program, compiled):
+            parts = [torch.ones(size, 3) * size for size in sizes]
+            x = torch.nested.nested_tensor(parts, layout=torch.jagged)
+            result = each(x)
+            total = (result + nn.functional.linear(x, weight)).values().sum()
+            total.backward()
+            found.append([result.values().detach(), weight.grad, result.offsets().tolist()])
+            weight.grad = None
+        assert_equal(*found)
