@@ -242,10 +242,12 @@ def _may_be_raised_by_torch(cls: object) -> bool:
     """Return False for classes of which no operator of torch raises an exception when it runs.
 
     Errors of other kinds, such as the TypeError for an argument, would have been raised while
-    tracing.
+    tracing; and NotImplementedError is raised for a device, whatever the values are.
     """
     if not isinstance(cls, type):
         return True
+    if issubclass(cls, NotImplementedError):
+        return False
     return any(issubclass(each, cls) or issubclass(cls, each) for each in _RUN_TIME_ERRORS)
 
 
