@@ -18,7 +18,7 @@ from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 BACKENDS = ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
 
 
-def program(x: Tensor) -> Tensor:
+def program(x: Tensor) -> Any:
     y = x.sin() * 3
     z = (y @ y).relu()
     return (z.exp() * y).sum()

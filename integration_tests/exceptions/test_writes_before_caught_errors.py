@@ -159,7 +159,7 @@ def given_function(gm: GraphModule, inputs: Any) -> Any:
     return gm.forward
 
 
-BACKENDS = {"eager": "eager", "aot_eager": "aot_eager", "of others": given_function}
+BACKENDS: dict[str, Any] = {"eager": "eager", "aot_eager": "aot_eager", "of others": given_function}
 
 
 def arguments(x_has_gradient: bool, indices: list[list[int]]) -> Callable[[], Call]:
@@ -282,7 +282,7 @@ def test_what_a_hook_raises_leaves_the_writes_before_it(index: int) -> None:
     found = []
     for way in (lambda module: module, lambda m: stator.compile(m, backend=given_function)):
         module, log = Module(fn), list[str]()
-        run = way(module)
+        run: Any = way(module)
         run(torch.ones(4, 3, requires_grad=True), torch.tensor([2]), log)
         with torch.autograd.graph.saved_tensors_hooks(refuse, lambda value: value):
             try:

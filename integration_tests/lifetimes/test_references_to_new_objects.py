@@ -14,11 +14,13 @@ from torch import Tensor
 
 from integration_tests.support.oracle import assert_same
 
+ref: Any = weakref.ref
+
 
 class Node:
     def __init__(self, value: Any, parent: Node | None = None) -> None:
         self.value = value
-        self.parent = None if parent is None else weakref.ref(parent)
+        self.parent: Any = None if parent is None else weakref.ref(parent)
         self.children: list[Node] = []
 
     def add(self, value: Any) -> Node:
@@ -32,7 +34,7 @@ class Slots:
 
 def a_tree(x: Tensor, kept: list[Any]) -> Any:
     root = Node(x * 2)
-    leaf = root.add(x + 1).add(x)
+    leaf: Any = root.add(x + 1).add(x)
     total = leaf.value
     while leaf.parent is not None:
         leaf = leaf.parent()
@@ -42,26 +44,26 @@ def a_tree(x: Tensor, kept: list[Any]) -> Any:
 
 def a_local(x: Tensor, kept: list[Any]) -> Any:
     node = Node(x)
-    reference = weakref.ref(node)
+    reference: Any = weakref.ref(node)
     return reference().value * 2, reference() is node, reference is weakref.ref(node)
 
 
 def of_slots(x: Tensor, kept: list[Any]) -> Any:
-    made = Slots()
+    made: Any = Slots()
     made.value = x
-    return weakref.ref(made)().value + 1
+    return ref(made)().value + 1
 
 
 def a_function(x: Tensor, kept: list[Any]) -> Any:
     def inside(y: Tensor) -> Tensor:
         return y + x
 
-    return weakref.ref(inside)()(x)
+    return ref(inside)()(x)
 
 
 def a_tensor(x: Tensor, kept: list[Any]) -> Any:
     y = x * 2
-    reference = weakref.ref(y)
+    reference: Any = weakref.ref(y)
     return reference() + 1, reference() is y
 
 
@@ -79,7 +81,7 @@ def both_leave(x: Tensor, kept: list[Any]) -> Any:
 
 def held_by_a_container(x: Tensor, kept: list[Any]) -> Any:
     box = {"node": [Node(x)]}
-    reference = weakref.ref(box["node"][0])
+    reference: Any = weakref.ref(box["node"][0])
     return reference().value + 1
 
 

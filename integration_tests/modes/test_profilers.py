@@ -16,6 +16,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from integration_tests.support.counting import Counting
 from integration_tests.support.oracle import assert_same
 
+autograd: Any = torch.autograd
 X = torch.linspace(-1, 1, 3)
 RANGE = record_function("one for all calls")
 PROFILERS: dict[str, Callable[[], Any]] = {
@@ -57,7 +58,7 @@ def a_range_that_is_left_by_an_error(x: Tensor) -> Any:
 
 
 def a_range_without_a_with(x: Tensor) -> Any:
-    marker = record_function("by hand")
+    marker: Any = record_function("by hand")
     entered = marker.__enter__()
     y = x * 2
     marker.__exit__(None, None, None)
@@ -158,7 +159,7 @@ def test_a_profile_that_the_function_itself_takes_has_its_ranges() -> None:
 
 def test_a_program_that_asks_for_the_profiler_gets_the_answer() -> None:
     def program(x: Tensor) -> Tensor:
-        return x + 1 if torch.autograd._profiler_enabled() else x + 2
+        return x + 1 if autograd._profiler_enabled() else x + 2
 
     compiled: Any = stator.compile(program, backend="eager", fullgraph=True)
     assert_same(program, compiled, lambda: (X.clone(),))

@@ -16,6 +16,7 @@ from integration_tests.support.oracle import assert_same
 
 script: Any = torch.jit.script
 jit: Any = torch.jit
+script_if_tracing: Callable[[Callable[..., Any]], Callable[..., Any]] = jit.script_if_tracing
 is_scripting = jit.is_scripting
 X = torch.linspace(-1, 1, 3)
 
@@ -128,7 +129,7 @@ def test_a_scripted_module_in_a_model_costs_one_break() -> None:
     assert compiled.report.graph_count == 2
 
 
-@torch.jit.script_if_tracing
+@script_if_tracing
 def doubled(x: torch.Tensor, times: int = 2) -> torch.Tensor:
     """The sum of several."""
     for _ in range(times):
@@ -137,12 +138,12 @@ def doubled(x: torch.Tensor, times: int = 2) -> torch.Tensor:
 
 
 def unwrapped(x: torch.Tensor) -> Any:
-    return torch.jit._unwrap_optional(x) * 2
+    return jit._unwrap_optional(x) * 2
 
 
 def unwrapped_none(x: torch.Tensor) -> Any:
     try:
-        return torch.jit._unwrap_optional(None)
+        return jit._unwrap_optional(None)
     except AssertionError as error:
         return x * 2, str(error)
 

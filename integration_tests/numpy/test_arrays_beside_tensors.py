@@ -17,9 +17,10 @@ from integration_tests.support.description import Tolerance
 from integration_tests.support.oracle import assert_same
 
 CLOSE = Tolerance(1e-5, 1e-6)
-ROW = np.array([1.0, -2.0, 3.0])
-SMALL = ROW.astype("float32")
-CAPTURED: dict[str, Callable[[Tensor], Any]] = {
+iadd: Any = operator.iadd
+ROW: Any = np.array([1.0, -2.0, 3.0])
+SMALL: Any = ROW.astype("float32")
+CAPTURED: dict[str, Callable[[Any], Any]] = {
     "a product": lambda x: x * SMALL,
     "of another dtype": lambda x: x + ROW,
     "of integers": lambda x: x - np.arange(3),
@@ -29,7 +30,7 @@ CAPTURED: dict[str, Callable[[Tensor], Any]] = {
     "a matrix product": lambda x: x @ np.ones((3, 2), dtype="float32"),
     "no dimensions": lambda x: x * np.array(2.0),
     "a new array": lambda x: x * np.linspace(0, 1, 3),
-    "in place": lambda x: operator.iadd(x, SMALL),
+    "in place": lambda x: iadd(x, SMALL),
     "of bools": lambda x: (x > 0) & np.array([True, False, True]),
     "a function of one": np.sin,
     "a function of two": lambda x: np.add(SMALL, x),
@@ -37,7 +38,7 @@ CAPTURED: dict[str, Callable[[Tensor], Any]] = {
     "of the same": lambda x: np.maximum(x, x * 2) + 1,
     "chained": lambda x: (x * SMALL).sum() + x,
 }
-OTHERS: dict[str, Callable[[Tensor], Any]] = {
+OTHERS: dict[str, Callable[[Any], Any]] = {
     "the array first": lambda x: SMALL * x,
     "ordered": lambda x: x < SMALL,
     "equal": lambda x: (x == SMALL,),
@@ -75,7 +76,7 @@ def test_what_is_not_captured_is_right(title: str) -> None:
 
 def test_the_result_has_memory_of_its_own() -> None:
     def program(x: Tensor) -> Any:
-        y = x * SMALL
+        y: Any = x * SMALL
         y.add_(1)
         return x, y, y.requires_grad
 

@@ -17,6 +17,7 @@ from integration_tests.support.counting import Counting
 from integration_tests.support.description import Tolerance
 from integration_tests.support.oracle import assert_same
 
+wrap_numpy: Any = torch.compiler.wrap_numpy
 CLOSE = Tolerance(1e-5, 1e-6)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "a product": lambda a, b: np.multiply(a, b + 1),
@@ -36,7 +37,7 @@ def tensors(*, gradients: bool = False) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_a_wrapped_function_is_called_in_a_region(function: Callable[..., Any]) -> None:
-    wrapped = torch.compiler.wrap_numpy(function)
+    wrapped = wrap_numpy(function)
 
     def program(x: Tensor, y: Tensor) -> Any:
         return wrapped(x * 2, y), x + 1
@@ -49,13 +50,13 @@ def test_a_wrapped_function_is_called_in_a_region(function: Callable[..., Any]) 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_a_wrapped_function_is_compiled(function: Callable[..., Any]) -> None:
-    compiled = stator.compile(torch.compiler.wrap_numpy(function), backend="eager", fullgraph=True)
-    assert_same(torch.compiler.wrap_numpy(function), compiled, tensors, tolerance=CLOSE)
+    compiled = stator.compile(wrap_numpy(function), backend="eager", fullgraph=True)
+    assert_same(wrap_numpy(function), compiled, tensors, tolerance=CLOSE)
 
 
 def test_a_function_that_is_wrapped_in_the_region() -> None:
     def program(x: Tensor, y: Tensor) -> Any:
-        return torch.compiler.wrap_numpy(lambda a, b, *, scale: a * b * scale)(x, y, scale=3)
+        return wrap_numpy(lambda a, b, *, scale: a * b * scale)(x, y, scale=3)
 
     assert_same(program, stator.compile(program, backend="eager", fullgraph=True), tensors)
 
@@ -64,7 +65,7 @@ def test_a_result_has_gradients() -> None:
     def norm(array: Any) -> Any:
         return np.sum(array * array)
 
-    compiled: Any = stator.compile(torch.compiler.wrap_numpy(norm), backend="eager", fullgraph=True)
+    compiled: Any = stator.compile(wrap_numpy(norm), backend="eager", fullgraph=True)
     x, _ = tensors(gradients=True)
     compiled(x).backward()
     assert x.grad is not None
@@ -77,12 +78,11 @@ def test_results_have_gradients_as_under_torch_compile(function: Callable[..., A
     found = []
     for compiling in (torch.compile, stator.compile):
         torch.compiler.reset()
-        compiled: Any = compiling(
-            torch.compiler.wrap_numpy(function), backend="aot_eager", fullgraph=True
-        )
+        compiled: Any = compiling(wrap_numpy(function), backend="aot_eager", fullgraph=True)
         x, y = tensors(gradients=True)
         results = [leaf for leaf in tree_leaves(compiled(x, y)) if isinstance(leaf, Tensor)]
-        sum((result.sum() for result in results), torch.zeros(())).backward()
+        total: Any = sum((result.sum() for result in results), torch.zeros(()))
+        total.backward()
         found.append([*results, x.grad])
     torch.testing.assert_close(found[1], found[0])
 
@@ -94,7 +94,7 @@ def test_an_array_with_gradients_does_not_leave_the_wrapped_function() -> None:
         kept.append(array * 2)
         return array
 
-    compiled = stator.compile(torch.compiler.wrap_numpy(keeping), backend="eager", fullgraph=True)
+    compiled = stator.compile(wrap_numpy(keeping), backend="eager", fullgraph=True)
     with pytest.raises(stator.Unsupported, match="ndarray"):
         compiled(torch.ones(2, requires_grad=True))
 

@@ -15,6 +15,8 @@ from torch import Tensor
 from integration_tests.support.oracle import assert_same
 
 HEARD: list[Any] = []
+untyped: Any = torch
+graph_break: Any = stator.graph_break
 
 
 class Quantity:
@@ -54,16 +56,16 @@ def bare(value: Any) -> Any:
     return value.data if isinstance(value, Quantity) else value
 
 
-def without_overrides(x: Tensor, q: Quantity) -> Any:
+def without_overrides(x: Tensor, q: Any) -> Any:
     with torch._C.DisableTorchFunctionSubclass():
         return torch.add(x, q)
 
 
-def in_a_module(x: Tensor, q: Quantity) -> Any:
+def in_a_module(x: Tensor, q: Any) -> Any:
     return torch.nn.functional.layer_norm(q, (3,)), torch.nn.ReLU()(q)
 
 
-CAPTURED: dict[str, Callable[[Tensor, Quantity], Any]] = {
+CAPTURED: dict[str, Callable[[Any, Any], Any]] = {
     "a function": torch.add,
     "a keyword": lambda x, q: torch.clamp(x, min=q),
     "a method of a tensor": lambda x, q: x.add(q),
@@ -77,16 +79,16 @@ CAPTURED: dict[str, Callable[[Tensor, Quantity], Any]] = {
     "one that C has": lambda x, q: F.linear(q, x),
     "einsum": lambda x, q: torch.einsum("ij,kj->ik", q, x),
     "no operand": lambda x, q: torch.zeros_like(q),
-    "a new one": lambda x, q: torch.mul(Quantity(x * 2), 3),
-    "the class below first": lambda x, q: torch.add(q, Length(x)),
+    "a new one": lambda x, q: untyped.mul(Quantity(x * 2), 3),
+    "the class below first": lambda x, q: untyped.add(q, Length(x)),
     "chained": lambda x, q: torch.sum(torch.stack([torch.mul(q, 2), x]), dim=0),
     "in a module": in_a_module,
     "a query": lambda x, q: (torch.is_tensor(q), torch.overrides.has_torch_function((x, q))),
 }
-OTHERS: dict[str, Callable[[Tensor, Quantity], Any]] = {
-    "one declines, the other cannot": lambda x, q: torch.stack([Declining(), q]),
+OTHERS: dict[str, Callable[[Any, Any], Any]] = {
+    "one declines, the other cannot": lambda x, q: untyped.stack([Declining(), q]),
     "none implements it": lambda x, q: torch.cos(q),
-    "switched off": lambda x, q: torch.mul(Without(), x),
+    "switched off": lambda x, q: untyped.mul(Without(), x),
     "an index": lambda x, q: x[q],
     "disabled by hand": without_overrides,
 }
@@ -100,7 +102,7 @@ def given() -> tuple[Tensor, Quantity]:
 def heard(program: Callable[..., Any]) -> Callable[..., Any]:
     """The program, with what the overrides heard."""
 
-    def run(x: Tensor, q: Quantity) -> Any:
+    def run(x: Tensor, q: Any) -> Any:
         HEARD.clear()
         return program(x, q), list(HEARD)
 
@@ -116,9 +118,9 @@ def test_overrides_are_captured(title: str) -> None:
 
 @pytest.mark.parametrize("title", CAPTURED)
 def test_overrides_are_heard_over_a_break(title: str) -> None:
-    def program(x: Tensor, q: Quantity) -> Any:
-        stator.graph_break()
-        return CAPTURED[title](x, q), stator.graph_break()
+    def program(x: Tensor, q: Any) -> Any:
+        graph_break()
+        return CAPTURED[title](x, q), graph_break()
 
     program = heard(program)
     assert_same(program, stator.compile(program, backend="eager"), given)
@@ -134,11 +136,12 @@ def test_an_override_that_is_replaced_is_noticed() -> None:
     class Replaced(Quantity):
         pass
 
-    program = heard(lambda x, q: torch.add(x, Replaced(q.data)))
+    replaced: Any = Replaced
+    program = heard(lambda x, q: torch.add(x, replaced(q.data)))
     compiled = stator.compile(program, backend="eager", fullgraph=True)
     assert_same(program, compiled, given)
 
-    Replaced.__torch_function__ = classmethod(lambda cls, *rest: 3)  # type: ignore[method-assign]
+    replaced.__torch_function__ = classmethod(lambda cls, *rest: 3)
     assert_same(program, compiled, given)
 
 
