@@ -39,7 +39,7 @@ def test_a_module_that_cannot_be_imported_is_looked_for_twice() -> None:
         return y * there_is_no_such_module.FACTOR
 
     report, counts = counted(fn, 5)
-    assert counts == [2, 2, 2, 2, 2]  # the graph of the second trace is that of the first
+    assert counts == [0, 2, 2, 2, 2]  # the graphs of the first trace run as they are
     assert [broke.reason for broke in report.breaks] == ["import"]
 
 
@@ -59,7 +59,7 @@ def test_a_cached_function_without_a_result_breaks_in_the_first_call_only() -> N
         assert torch.equal(compiled(X), (X + 1) * 6)
     assert table == [3]
     assert compiled.report.breaks == []
-    assert counting.count == 3
+    assert counting.count == 1
 
 
 def test_a_cache_that_is_cleared_before_each_call_is_traced_again_once() -> None:
