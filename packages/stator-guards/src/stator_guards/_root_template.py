@@ -7,8 +7,8 @@ is bound without working out anew which words prove which fact.
        class Linear          ◄──  version of the class        ──►      the same word
 
 Whether facts can be watched is decided by the classes of values, by what classes hold, and by the
-classes of keys of dicts: these must be the same. Where the new root differs, `OtherStructure` is raised,
-and each fact is worked out.
+classes of keys of dicts: these must be the same. Where the new root differs, `OtherStructure` is
+raised, and each fact is worked out.
 
 The order is that of every binding: words are read first, then values are read again and all guards
 checked.
