@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from stator_guards import (
+    Custom,
     DictItemSource,
     Equals,
     Guard,
@@ -54,6 +55,12 @@ class Stack(nn.Module):
 
 
 A = ParameterSource("a")
+UNMARKED = Custom(
+    "not {value}.__dict__",
+    lambda tensor: not tensor.__dict__,
+    "without attributes",
+    lambda tensor, cells: cells.own_attributes(tensor),
+)
 
 
 def field(source: Source, name: str) -> Source:
@@ -77,6 +84,7 @@ def guards_on(stack: Stack) -> list[Guard]:
         for name in ("weight", "scale"):
             tensor = getattr(layer, name)
             guards.append(Guard(DictItemSource(parameters, name), TensorMatch(tensor)))
+            guards.append(Guard(DictItemSource(parameters, name), UNMARKED))
     return guards
 
 
@@ -122,6 +130,7 @@ CHANGES: dict[str, Callable[[Layer], Any]] = {
     "a method is shadowed": lambda layer: setattr(layer, "forward", print),
     "something unrelated": lambda layer: setattr(layer, "calls", 1),
     "a hook": lambda layer: layer.register_forward_hook(print),
+    "an attribute of a parameter": lambda layer: setattr(layer.weight, "mark", 1),
     "a parameter of another size": lambda layer: setattr(
         layer, "weight", nn.Parameter(torch.ones(4, 3))
     ),

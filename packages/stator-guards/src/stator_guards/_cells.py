@@ -150,7 +150,7 @@ class Cells:
             own = not has_inline_values(self.layout, attributes)
         return bool(own) and self.type_of(obj)
 
-    def ownattributes_of(self, obj: object) -> bool:
+    def own_attributes(self, obj: object) -> bool:
         """Watch what the instance `__dict__` of an object holds."""
         attributes = attributes_of(obj)
         if attributes is None or isinstance(obj, type):
