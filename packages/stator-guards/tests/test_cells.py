@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from stator_guards._cells import Cells
-from stator_guards._memory import layout
+from stator_guards._memory import layout, word
 
 needs_words = pytest.mark.skipif(layout() is None, reason="this interpreter keeps no versions")
 
@@ -93,3 +93,22 @@ def test_a_new_hash_of_a_class_changes_a_word() -> None:
     from stator_guards._memory import word
 
     assert any(word(address) != value for address, value in before.items())
+
+
+@needs_words
+@pytest.mark.parametrize("make", [Plain, lambda: torch.ones(2)])
+def test_attributes_of_an_instance_are_watched(make: Any) -> None:
+    instance, found = make(), cells()
+    instance.flag = 1
+    assert found.own_attributes(instance)
+    address = id(vars(instance)) + found.layout.dict_version
+    before = word(address)
+    assert found.words[address] == before
+    instance.flag = 2
+    assert word(address) != before
+
+
+@needs_words
+@pytest.mark.parametrize("thing", [Plain, 1, object()])
+def test_attributes_of_what_has_no_dict_of_its_own_are_not_watched(thing: object) -> None:
+    assert not cells().own_attributes(thing)

@@ -21,10 +21,13 @@ from stator_guards._loads import Loads
 from stator_guards._memory import WORD, ObjectLayout, WordReader
 from stator_guards._part_source import PartSource
 from stator_guards._plan import Group, can_be_root, holds_on, is_same, read, stays
+from stator_guards._root_template import OtherStructure, RootTemplate, template_of
 from stator_guards._source import ParameterSource, Source, State
 
 KEPT_ROOTS = 128
 _STRETCH = 32 * WORD
+MOST_MISMATCHES = 3
+"""Root objects of other structure after which no template is used."""
 
 
 @define(eq=False)
@@ -77,6 +80,10 @@ class Watch:
     passing: bool = False
     """True if a root object is bound only when it is seen twice in a row, since most are soon
     replaced."""
+    template: RootTemplate | None = None
+    """The words of one root object, from which those of others are found."""
+    mismatches: int = 0
+    """The number of root objects that had other words than the template gave."""
     _seen: Any = None
 
     def key(self, root: object) -> int:
@@ -151,6 +158,46 @@ class Watch:
     # -- all facts of the group --------------------------------------------------------------------
     def bind(self, root: object, state: State) -> Binding | None:
         """Check all facts, record their words and keep the binding. Raises Unwatched."""
+        template = self._template_for(root)
+        if template is None:
+            return self._worked_out(root, state)
+        try:
+            return self._bound_like(template, root, state)
+        except OtherStructure:
+            self.template = None
+            self.mismatches += 1
+            return self._worked_out(root, state)
+
+    def _template_for(self, root: object) -> RootTemplate | None:
+        """The template of another root object, made when a second one is bound."""
+        if self.group.root is None or self.mismatches >= MOST_MISMATCHES or not can_be_root(root):
+            return None
+        if self.template is None:
+            for binding in reversed([*self.bindings.values()]):
+                other = None if binding.root is None else binding.root()
+                if other is not None and other is not root and self._is_current(binding, other):
+                    self.template = self._made_template(binding, other)
+                    break
+        return self.template
+
+    def _made_template(self, binding: Binding, root: object) -> RootTemplate | None:
+        facts = binding.words, binding.expected, binding.pinned
+        made = template_of(self.group.steps, self.layout, *facts, root)
+        self.mismatches += made is None
+        return made
+
+    def _bound_like(self, template: RootTemplate, root: object, state: State) -> Binding | None:
+        found = template.bind(root, state, self.reader)
+        if found is None:
+            return None
+        values = dict(zip(template.steps.places, found.values[1:], strict=True))
+        values.pop(self.group.root, None)  # type: ignore[arg-type]
+        binding = self._binding(found.words, found.places, found.expected, values)
+        self._store(root, binding)
+        return binding
+
+    def _worked_out(self, root: object, state: State) -> Binding | None:
+        """Find the words of each fact."""
         values = self.group.values(state, root)
         if values is None:
             return None

@@ -121,12 +121,12 @@ class Cells:
         self._add(mapping, self.layout.dict_version)
         if id(mapping) not in self._classes:
             # in one step, as other threads may add keys; held by now, so its address stays its own
-            self._classes[id(mapping)] = _classes_of([*mapping])
+            self._classes[id(mapping)] = classes_of_keys([*mapping])
         return self._keep_hashing(self._classes[id(mapping)])
 
     def lookup(self, mapping: object, key: object) -> bool:
         """Watch what a dict has under a key, or that it has no such key."""
-        return self._keep_hashing(_classes_of([key])) and self.mapping(mapping)
+        return self._keep_hashing(classes_of_keys([key])) and self.mapping(mapping)
 
     def _keep_hashing(self, classes: tuple[type, ...] | None) -> bool:
         return classes is not None and all(map(self.type_version, classes))
@@ -152,7 +152,7 @@ class Cells:
 
     def own_attributes(self, obj: object) -> bool:
         """Watch what the instance `__dict__` of an object holds."""
-        attributes = _attributes(obj)
+        attributes = attributes_of(obj)
         if attributes is None or isinstance(obj, type):
             return False
         return self.instance_dict(obj, attributes) and self.mapping(attributes)
@@ -167,7 +167,7 @@ class Cells:
         found = _lookup(type(obj), name)
         if not self._stays_what_it_is(found) or _is_data(found):
             return False
-        if (attributes := _attributes(obj)) is not None and name in attributes:
+        if (attributes := attributes_of(obj)) is not None and name in attributes:
             return attributes[name] is value
         return found is value and not hasattr(type(found), "__get__")
 
@@ -184,7 +184,7 @@ class Cells:
         if not self.type_of(obj):
             return False
         cls = type(obj)  # as recorded
-        attributes = _attributes(obj)
+        attributes = attributes_of(obj)
         return (
             self.type_version(cls)
             and _lookup(cls, "__getattribute__") in _PLAIN_LOOKUP
@@ -268,7 +268,7 @@ class Words:
 _DICTS = (dict, OrderedDict, defaultdict)
 
 
-def _classes_of(keys: Sequence[object]) -> tuple[type, ...] | None:
+def classes_of_keys(keys: Sequence[object]) -> tuple[type, ...] | None:
     """Return the classes of those keys that are hashed by their address, like tensors, which the
     class decides; None if other user code hashes or compares one. Runs none of it."""
     classes = {id(cls): cls for cls in map(type, keys) if id(cls) not in _SAFE_KEYS}
@@ -298,7 +298,7 @@ def _is_data(found: object) -> bool:
     return hasattr(type(found), "__set__") or hasattr(type(found), "__delete__")
 
 
-def _attributes(obj: object) -> dict[str, object] | None:
+def attributes_of(obj: object) -> dict[str, object] | None:
     try:
         found = object.__getattribute__(obj, "__dict__")
     except AttributeError:

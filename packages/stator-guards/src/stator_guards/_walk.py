@@ -45,9 +45,13 @@ class Steps:
         places = {source: place for place, source in enumerate(known, 1)}
         steps: list[WalkStep] = []
         for guard in guards:
-            if guard.source is not None and guard.source not in places:
-                steps += reading_steps((guard.source,), places)
-            steps.append((None, guard.kind, 0 if guard.source is None else places[guard.source]))
+            source, place = guard.source, None
+            if source is not None:
+                place = places.get(source)
+                if place is None:
+                    _add_reading(source, places, steps)
+                    place = places[source]
+            steps.append((None, guard.kind, place or 0))
         steps += reading_steps(also, places)
         return cls(places, steps)
 
@@ -63,6 +67,15 @@ class Steps:
                     return None
         except CANNOT_READ:
             return None
+        return values
+
+    def values(self, state: State, *known: object) -> list[Any]:
+        """The values by place, without checking anything."""
+        values: list[Any] = [state, *known]
+        append = values.append
+        for read, _, place in self.steps:
+            if read is not None:
+                append(read(values[place]))
         return values
 
 
@@ -148,23 +161,25 @@ class Walk:
 def reading_steps(sources: Iterable[Source], places: dict[Source, int]) -> list[WalkStep]:
     """Give the steps that read what has no place yet; each gets the next one."""
     steps: list[WalkStep] = []
-    for source in (step for each in sources for step in _unread(each, places)):
-        places[source] = len(places) + 1
-        if isinstance(source, PartSource):
-            steps.append((source.read, None, places[source.whole]))
-        else:
-            steps.append((source.evaluate, None, 0))
+    for source in sources:
+        if source not in places:
+            _add_reading(source, places, steps)
     return steps
 
 
-def _unread(source: Source, places: dict[Source, int]) -> list[Source]:
-    """The source and what it is a part of, wholes first, as far as they have no place yet."""
-    found: list[Source] = []
+def _add_reading(source: Source, places: dict[Source, int], steps: list[WalkStep]) -> None:
+    """Add the steps that read a source, after those of what it is a part of."""
+    chain: list[Source] = []
     step: Source | None = source
     while step is not None and step not in places:
-        found.append(step)
+        chain.append(step)
         step = step.whole if isinstance(step, PartSource) else None
-    return found[::-1]
+
+    place = 0 if step is None else places[step]
+    for each in reversed(chain):
+        read = each.read if isinstance(each, PartSource) else each.evaluate
+        steps.append((read, None, place))
+        place = places[each] = len(places) + 1
 
 
 def predicate_text(name: str, parameters: Sequence[str], lines: Sequence[str], names: Names) -> str:
