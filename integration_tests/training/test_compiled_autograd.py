@@ -605,20 +605,33 @@ def test_a_hook_that_reads_an_accumulated_gradient_runs_after_the_accumulation()
         assert _same(run(), expected)
 
 
-def test_values_that_a_hook_has_captured_are_guarded() -> None:
+def _scaling_by_name(name: str) -> Callable[[Tensor], Tensor]:
+    return lambda grad: grad * float(name)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "count"),
+    [
+        (_scaling, 2),  # the second one with a symbol
+        (lambda factor: _scaling_by_name(str(factor)), 6),  # then one on each side of the hook
+    ],
+)
+def test_values_that_a_hook_has_captured_are_guarded(
+    scaling: Callable[[float], Callable[[Tensor], Tensor]], count: int
+) -> None:
     counting = Counting()
 
     def run(factor: float) -> Tensor | None:
         x = torch.ones(3, requires_grad=True)
         y = x * 2
-        y.register_hook(_scaling(factor))
+        y.register_hook(scaling(factor))
         y.sum().backward()
         return x.grad
 
     with stator.compiled_autograd(backend=counting):
-        for factor in (1.0, 1.0, 2.0, 3.0, 4.0):
+        for factor in (1.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0):
             assert _same(run(factor), torch.full((3,), 2 * factor))
-    assert counting.count == 4  # two with the hook, then one on each side of it
+    assert counting.count == count
 
 
 def test_a_compiled_forward_and_what_follows_it_have_one_backward() -> None:

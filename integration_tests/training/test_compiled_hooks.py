@@ -163,6 +163,15 @@ def test_hooks_are_part_of_one_graph_for_each_state_of_the_gradients(kind: str) 
     assert counting.count == 1 + is_seen + has_number
 
 
+@pytest.mark.parametrize("kind", ["tensors", "after accumulation", "modules"])
+def test_hooks_need_one_more_graph_for_each_state_if_sizes_change(kind: str) -> None:
+    counting, sizes = Counting(), (5, 5, 7, 7, 9, 9, 11, 11)
+    expected = _trained(KINDS[kind], sizes)
+    with stator.compiled_autograd(backend=counting):
+        assert _trained(KINDS[kind], sizes) == expected
+    assert counting.count == (4 if kind == "after accumulation" else 2)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_hooks_with_compiled_operators_equal_eager_autograd(kind: str) -> None:
     expected = _trained(KINDS[kind], (4, 4, 2, 2, 3))

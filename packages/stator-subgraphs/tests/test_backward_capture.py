@@ -68,7 +68,19 @@ def test_sizes_are_inputs() -> None:
     assert x.grad.tolist() == [3, 3, 2, 1, 0]
 
 
-def test_segments_end_at_hooks_that_observe_gradients() -> None:
+def test_segments_end_at_hooks_that_are_written_in_cpp() -> None:
+    x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    y = x.sin()
+    y.retain_grad()
+
+    (program,) = _captured((y.exp() * w).sum().backward, divide=True)
+
+    names = [getattr(node.target, "__name__", "") for node in program.graph.nodes]
+    assert names.count("segment") == 2
+    assert program.user_code == ("hooked",)
+
+
+def test_hooks_behind_an_accumulation_are_part_of_a_segment() -> None:
     x, w, seen = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True), []
     w.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
         lambda leaf: seen.append(leaf.tolist())
@@ -78,6 +90,6 @@ def test_segments_end_at_hooks_that_observe_gradients() -> None:
     (program,) = _captured((y.exp() * w).sum().backward, divide=True)
 
     names = [getattr(node.target, "__name__", "") for node in program.graph.nodes]
-    assert names.count("segment") == 2
-    assert program.user_code == ("hooked",)
+    assert names.count("segment") == 1
+    assert program.user_code == ()
     assert len(seen) == 1

@@ -15,6 +15,7 @@ from stator_subgraphs._compiled_autograd import (
     partitioned,
     runs_user_code,
     take_first_gradients,
+    unpacks,
     without_accumulation,
 )
 from stator_subgraphs._fake import is_mode_call
@@ -61,5 +62,6 @@ __all__ += [
     "partitioned",
     "runs_user_code",
     "take_first_gradients",
+    "unpacks",
     "without_accumulation",
 ]

@@ -13,6 +13,7 @@ from stator_subgraphs._compiled_autograd._user_code import (
     as_function,
     followed_accumulations,
     may_be_followed,
+    unpacks,
 )
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "partitioned",
     "runs_user_code",
     "take_first_gradients",
+    "unpacks",
     "without_accumulation",
 ]

@@ -33,6 +33,12 @@ def may_be_followed(node: Node) -> bool:
     )
 
 
+def unpacks(graph: Graph) -> bool:
+    """Return True if hooks give saved tensors, which may be others than those that were packed:
+    operators may raise that cannot with the ones of the forward."""
+    return bool(graph.find_nodes(op="call_function", target=_operator.unpack))
+
+
 def followed_accumulations(graph: Graph) -> list[Node]:
     """Return the accumulations that hooks in the graph follow."""
     hooks = graph.find_nodes(op="call_function", target=_operator.post_accumulate_grad_hook)

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 MOST = 8
 """Compilations of one segment; further sizes run as they are."""
 
-MOST_FOLLOWED = 2
-"""Compilations of one segment with code of the program."""
+MOST_FOLLOWED = 4
+"""Compilations of one segment with code of the program: with and without gradients to add to, of
+one size and of all."""
 
 
 class BackwardSegment:

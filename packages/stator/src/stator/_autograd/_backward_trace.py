@@ -21,6 +21,7 @@ from stator_subgraphs import (
     may_raise,
     node_may_draw,
     take_first_gradients,
+    unpacks,
 )
 from stator_variables import Dim, Policy, is_drawn
 from torch import Tensor
@@ -76,7 +77,7 @@ def _segment(traced: TraceResult, root: Root, graph: Graph) -> TracedSegment | N
         return None
 
     has_effects = len(emitter.lines) > emitter.effects_start
-    is_risky = has_effects and any(map(may_raise, captured.graph.nodes))
+    is_risky = has_effects and (unpacks(graph) or any(map(may_raise, captured.graph.nodes)))
     if is_risky and not _may_run_again(captured):
         return None
     take_first_gradients(captured.graph)
