@@ -38,8 +38,8 @@ _RATIO_TEXT = """\
 ## Inductor
 
 Figures of stator with Inductor as multiples of torch.compile's. Each process has empty caches of its own; processes of the two compilers
-alternate. Times are CPU times, the least of several processes, with the C++ compiler in the first call. *Memory* is by how many
-bytes of tensors a steady call goes beyond those alive before it, at most.
+alternate. Times are CPU times, the least of several processes. The first call has the import of the compiler and what the C++ compiler
+takes. *Memory* is the most bytes of tensors, parameters too, that are alive at once in a steady call.
 
 """
 
