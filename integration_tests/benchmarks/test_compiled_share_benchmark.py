@@ -227,6 +227,12 @@ class TestPage:
             "40 operators run compiled that torch.compile leaves outside"
         ]
 
+    def test_graphs_that_torch_compile_runs_several_times_are_a_reason(self) -> None:
+        found = share(counts(10, 160, 160), counts(20, 150, 100, 7))
+        assert list(_page.exceptions("toy", found)) == [
+            "torch.compile breaks, and runs some of its 7 graphs several times"
+        ]
+
     def test_what_is_compiled_twice_has_no_such_reason(self) -> None:
         found = share(counts(10, 160, 320), counts(50, 100, 100))
         assert list(_page.exceptions("toy", found)) == ["short"]

@@ -78,6 +78,8 @@ def _reason(share: Share) -> str:
     more_inside = ours.inside - theirs.inside
     if fewer_outside > 0 and more_compiled <= more_inside:
         return f"{fewer_outside} operators run compiled that torch.compile leaves outside"
+    if fewer_outside >= 0 and ours.compiled <= ours.inside and theirs.compiled < theirs.inside:
+        return f"torch.compile breaks, and runs some of its {theirs.graphs} graphs several times"
     return "short"
 
 
