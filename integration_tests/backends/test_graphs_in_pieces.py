@@ -19,6 +19,7 @@ class Fault(RuntimeError):
     """Raised by an operator of the test's own library."""
 
 
+MKLDNN: Any = torch.backends.mkldnn
 FAULTS: list[Fault] = []
 RUNS: list[int] = []
 
@@ -34,33 +35,37 @@ def doubled(x: Tensor) -> Tensor:
 doubled.register_fake(torch.empty_like)
 doubled.register_autograd(lambda context, gradient: gradient * 2)
 
-Operator = Callable[[Tensor, list[Any]], Tensor]
+Operator = Callable[[Any, list[Any]], Any]
 
 
-def sparse(x: Tensor, log: list[Any]) -> Tensor:
+def sparse(x: Any, log: list[Any]) -> Any:
     return (x.to_sparse() * 2).to_dense()
 
 
-def window(x: Tensor, log: list[Any]) -> Tensor:
+def window(x: Any, log: list[Any]) -> Any:
     y = x.clone()
     y.unfold(1, 2, 2).mul_(2)
     return y
 
 
-def kernel_state(x: Tensor, log: list[Any]) -> Tensor:
-    with torch.backends.mkldnn.flags(enabled=False):  # type: ignore[no-untyped-call]
+def kernel_state(x: Any, log: list[Any]) -> Any:
+    with MKLDNN.flags(enabled=False):
         return x.sin()
 
 
-def hook(x: Tensor, log: list[Any]) -> Tensor:
+def hook(x: Any, log: list[Any]) -> Any:
+    def tripled(gradient: Tensor) -> Tensor:
+        log.append("hook")
+        return gradient * 3
+
     y = x * 2
     z = y.sin()
     if y.requires_grad:
-        y.register_hook(lambda gradient: log.append("hook") or gradient * 3)
+        y.register_hook(tripled)
     return z + y
 
 
-def inner_gradient(x: Tensor, log: list[Any]) -> Tensor:
+def inner_gradient(x: Any, log: list[Any]) -> Any:
     y = x * 2
     if not y.requires_grad:
         return y
@@ -68,16 +73,15 @@ def inner_gradient(x: Tensor, log: list[Any]) -> Tensor:
     return y + gradient
 
 
-def effects_in_checkpoint(x: Tensor, log: list[Any]) -> Tensor:
-    def body(y: Tensor) -> Tensor:
+def effects_in_checkpoint(x: Any, log: list[Any]) -> Any:
+    def body(y: Any) -> Any:
         log.append("body")
         return y.sin() * 2
 
-    result: Tensor = checkpoint(body, x, use_reentrant=False)
-    return result
+    return checkpoint(body, x, use_reentrant=False)
 
 
-def foreign(x: Tensor, log: list[Any]) -> Tensor:
+def foreign(x: Any, log: list[Any]) -> Any:
     log.append("before")
     try:
         return doubled(x)
@@ -88,11 +92,10 @@ def foreign(x: Tensor, log: list[Any]) -> Tensor:
         log.append("finally")
 
 
-def module_hook(x: Tensor, log: list[Any]) -> Tensor:
+def module_hook(x: Any, log: list[Any]) -> Any:
     layer = nn.Tanh()
     layer.register_full_backward_hook(lambda module, given, gave: log.append("module"))
-    result: Tensor = layer(x)
-    return result
+    return layer(x)
 
 
 OPERATORS: tuple[Operator, ...] = (
@@ -110,7 +113,7 @@ class Net(nn.Module):
         self.operator = operator
         self.position = position
 
-    def forward(self, x: Tensor, log: list[Any]) -> Tensor:
+    def forward(self, x: Any, log: list[Any]) -> Any:
         if self.position in ("first", "twice"):
             x = self.operator(x, log)
         x = self.first(x).relu()
@@ -133,7 +136,7 @@ def outcome(net: Any, model: nn.Module, trains: bool, faulty: bool) -> list[Any]
     FAULTS.clear()
     gradients = [x.grad, *(each.grad for each in model.parameters())]
     model.zero_grad()
-    return [result.detach(), gradients, log, len(RUNS), torch.backends.mkldnn.enabled]
+    return [result.detach(), gradients, log, len(RUNS), MKLDNN.enabled]
 
 
 def assert_equal(one: Any, other: Any) -> None:
@@ -177,7 +180,7 @@ def test_calls_with_inductor_too(operator: Operator, position: str, trains: bool
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_an_uncaught_exception_names_the_line_of_the_operator(backend: str) -> None:
-    def program(x: Tensor, log: list[Any]) -> Tensor:
+    def program(x: Any, log: list[Any]) -> Any:
         y = x.exp()
         log.append("before")
         try:
