@@ -179,6 +179,32 @@ def test_calls_with_inductor_too(operator: Operator, position: str, trains: bool
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_modes_that_are_set_around_a_native_operator(backend: str) -> None:
+    first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def program(x: Any) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            y = first(x)
+            with torch.no_grad():
+                z = (y.float().to_sparse() * 2).to_dense()
+                z = second(z)
+            y = second(y + z)
+        return first(y.float())
+
+    compiled = stator.compile(program, backend=backend, options={"uncompiled": "allow"})
+    for _ in range(3):
+        found = []
+        for each in (program, compiled):
+            x = torch.linspace(-1, 1, 12).reshape(3, 4).requires_grad_()
+            result = each(x)
+            result.sum().backward()
+            modes = torch.is_autocast_enabled("cpu"), torch.is_grad_enabled()
+            found.append([result.detach(), str(result.dtype), x.grad, first.weight.grad, modes])
+            first.zero_grad()
+        assert_equal(*found)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_an_uncaught_exception_names_the_line_of_the_operator(backend: str) -> None:
     def program(x: Any, log: list[Any]) -> Any:
         y = x.exp()

@@ -101,6 +101,8 @@ class DividedLowering:
     ambient: _session.AmbientState
     rounds: int = 0
     known: dict[tuple[Node, ...], tuple[Piece, LoweredPiece]] = attrs.field(factory=dict)
+    managers: dict[Node, Any] = attrs.field(factory=dict)
+    """What setters of modes gave: it is given to those that restore the modes."""
 
     def lower(self) -> Divided:
         """Compile all pieces; those that are refused are divided at the operator concerned."""
@@ -169,13 +171,12 @@ class DividedLowering:
 
     def _set_modes(self, run: NodeRun) -> None:
         """Run what sets modes: the next piece is compiled under them."""
-        env: dict[Node, Any] = {}
+        managers = self.managers.__getitem__
         for node in run.nodes:
             if SETS_STATE in node.meta:
                 target: Any = node.target
-                args = map_arg(node.args, env.__getitem__)
-                kwargs = map_arg(node.kwargs, env.__getitem__)
-                env[node] = target(*args, **kwargs)
+                args, kwargs = map_arg(node.args, managers), map_arg(node.kwargs, managers)
+                self.managers[node] = target(*args, **kwargs)
 
     def _examples(self, piece: Piece) -> list[Any]:
         """Return what a piece is compiled for: real inputs of the graph, and else fake values.
