@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import stator
 import torch
-from stator._entries._resumption import NodeFailure, keep_for_handlers
+from stator._entries._liveness import keep_for_handlers
+from stator._entries._resumption import NodeFailure
 from torch import Tensor, fx, nn
 
 

@@ -90,6 +90,7 @@ def compiled_segment(traced: TracedSegment, count: int, backend: Backend) -> Com
             *(captured.module, captured.example_inputs(), backend),
             fake_mode=traced.fake_mode,
             contexts=captured.contexts,
+            separable=True,
         )
     facts = [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]
     relied_on = [each for each in lowered.guards if writes or not isinstance(each, AliasLayout)]
