@@ -248,7 +248,10 @@ def _may_be_raised_by_torch(cls: object) -> bool:
         return True
     if issubclass(cls, NotImplementedError):
         return False
-    return any(issubclass(each, cls) or issubclass(cls, each) for each in _RUN_TIME_ERRORS)
+    if any(issubclass(each, cls) for each in _RUN_TIME_ERRORS):
+        return True
+    is_known = cls.__module__ == "builtins" or _is_torch(cls.__module__)
+    return is_known and issubclass(cls, _RUN_TIME_ERRORS)
 
 
 def _is_torch(module: str) -> bool:
