@@ -239,7 +239,7 @@ def _global_of(frame: Frame, name: str) -> object:
 
 
 def _may_be_raised_by_torch(cls: object) -> bool:
-    """Return False for classes of which no operator of torch raises an exception when it runs.
+    """Return False for classes of which no exception leaves an operator of torch when it runs.
 
     Errors of other kinds, such as the TypeError for an argument, would have been raised while
     tracing; and NotImplementedError is raised for a device, whatever the values are.
@@ -259,7 +259,7 @@ def _is_torch(module: str) -> bool:
     return module.partition(".")[0] == "torch"
 
 
-_RUN_TIME_ERRORS = (RuntimeError, IndexError, ValueError, MemoryError)
+_RUN_TIME_ERRORS = (RuntimeError, IndexError, ValueError, MemoryError, KeyboardInterrupt)
 
 
 def module_path(source: Source) -> str:
