@@ -49,6 +49,7 @@ from ._pieces._division import NATIVE, Division, calls_of, computes
 from ._pieces._jagged_result import give_values
 from ._pieces._lowering import DividedLowering, Uncompiled, where_of
 from ._pieces._reasons import WRITES_WITH_GRADIENTS, divide, reason_for_whole
+from ._pieces._written_input import copy_what_is_read
 from ._refusal import node_refused, refused_by_autograd
 from ._repeats import gives_repeats
 from ._repro import report_failure
@@ -191,6 +192,7 @@ def _run_as_it_is(job: _Job, refused: str) -> Lowered:
 def _lowered(job: _Job, options: LoweringOptions) -> Lowered:
     """Compile a graph as a whole where that keeps its meaning, else in pieces."""
     give_values(job.gm)
+    copy_what_is_read(job.gm)
     division = Division.by_front_end(job.gm)
     divide(job.gm, job.spec, division)
     if options.get("separable") and WRITES_WITH_GRADIENTS in division.native.values():

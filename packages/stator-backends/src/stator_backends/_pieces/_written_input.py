@@ -1,0 +1,81 @@
+"""Inputs that a graph with gradients reads and writes to: what reads them gets a copy.
+
+    scale = count * 2                copy = count.clone()                        native
+    y = x * scale                    scale = copy * 2;  y = x * scale            compiled
+    count.add_(1)                    count.add_(1)
+
+AOTAutograd may save an input instead of what is computed from it, and compute that again in the
+backward. If the input was written to in the meantime, by this graph or by the next call, the
+gradient is silently that of the later value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.fx import GraphModule, Node
+
+from stator_backends._alias import has_storage
+from stator_backends._graph_facts import (
+    example_of,
+    has_version,
+    memory_of,
+    memory_written,
+    placeholders,
+    tensors_returned,
+)
+from stator_backends._pieces._division import NATIVE, calls_of
+
+
+def copy_what_is_read(gm: GraphModule) -> None:
+    """Let operators of a graph with gradients read copies of the inputs that it writes to."""
+    if not any(value.requires_grad for value in tensors_returned(gm)):
+        return
+    memory = _memory_written_without_gradients(gm)
+    if not memory:
+        return
+
+    calls = calls_of(gm)
+    copies: dict[Node, Node] = {}  # since the last write
+    has_written = False
+    for node in calls:
+        written = memory.intersection(node.meta.get("writes", ()))
+        if written:
+            has_written = True
+            copies = {one: copy for one, copy in copies.items() if _memory(one) not in written}
+            continue
+        for operand in node.all_input_nodes:
+            if _memory(operand) not in memory or _memory(operand) == _memory(node):
+                continue
+            if operand not in copies:
+                is_first = operand.op == "placeholder" and not has_written
+                copies[operand] = _copied(gm, operand, calls[0] if is_first else node)
+            node.replace_input_with(operand, copies[operand])
+    gm.recompile()
+
+
+def _memory_written_without_gradients(gm: GraphModule) -> set[int]:
+    """Return the memory of inputs that are written to and have no history at any time."""
+    inputs = [example_of(node) for node in placeholders(gm)]
+    memory = {memory_of(value) for value in inputs if has_version(value)}
+    memory &= memory_written(gm)
+    if not memory:
+        return memory
+    examples = [example_of(node) for node in gm.graph.nodes]
+    trained = {memory_of(each) for each in examples if has_storage(each) and each.requires_grad}
+    return memory - trained
+
+
+def _memory(node: Node) -> int | None:
+    example = example_of(node)
+    return memory_of(example) if has_storage(example) else None
+
+
+def _copied(gm: GraphModule, operand: Node, before: Node) -> Node:
+    """Add a copy of a value ahead of a node."""
+    example: Any = example_of(operand)
+    with gm.graph.inserting_before(before):
+        copy = gm.graph.call_method("clone", (operand,))
+    kept = {key: value for key, value in before.meta.items() if key not in ("writes", "kept")}
+    copy.meta = {**kept, "example_value": example.detach().clone(), NATIVE: ""}
+    return copy
