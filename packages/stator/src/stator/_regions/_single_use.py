@@ -146,7 +146,10 @@ class FirstCall:
         return self.region.dispatch(point, state)
 
     def _note(self, point: Point) -> None:
-        if (entry := self.entry) is None or entry.guards.check(*self.state):
+        # to evaluate guards would call a function mode that the program has entered meanwhile
+        if (entry := self.entry) is None or torch._C._len_torch_function_stack():
+            return
+        if entry.guards.check(*self.state):
             return
         failing = [failure.guard for failure in entry.guards.explain(*self.state)]
         lasting = _of_lasting(failing, entry.data.target, self.state)
