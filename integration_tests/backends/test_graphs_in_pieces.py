@@ -254,6 +254,45 @@ def test_an_index_that_is_out_of_bounds_behind_a_piece(backend: str) -> None:
         assert_equal(*found)
 
 
+def copied(x: Any, count: Any) -> Any:
+    y = x * count.clone()
+    count.add_(1)
+    return y
+
+
+def computed_before(x: Any, count: Any) -> Any:
+    y = (x + count * 2).sin()
+    count.lerp_(torch.zeros(3), 0.5)
+    return y
+
+
+def computed_behind(x: Any, count: Any) -> Any:
+    count.add_(1)
+    return x * (count * 2).sin()
+
+
+def between_writes(x: Any, count: Any) -> Any:
+    count[0] = 3
+    y = x * count[:2].sum()
+    count.mul_(2)
+    return y * count.cos()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("program", [copied, computed_before, computed_behind, between_writes])
+def test_gradients_are_of_the_value_that_an_input_had(program: Any, backend: str) -> None:
+    """Two calls before the backward: the input has two other values by then."""
+    compiled = stator.compile(program, backend=backend)
+    for _ in range(2):
+        found = []
+        for each in (program, compiled):
+            x, count = torch.ones(3, requires_grad=True), torch.full((3,), 1.5)
+            total = each(x, count).sum() + each(x, count).sum()
+            total.backward()
+            found.append([total.detach(), x.grad, count])
+        assert_equal(*found)
+
+
 def test_a_static_cache_is_compiled_as_a_whole() -> None:
     def step(cache: Tensor, keys: Tensor, position: Tensor) -> Tensor:
         cache.index_copy_(2, position, keys)
