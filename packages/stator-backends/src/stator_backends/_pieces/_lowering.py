@@ -102,7 +102,7 @@ class DividedLowering:
     rounds: int = 0
     known: dict[tuple[Node, ...], tuple[Piece, LoweredPiece]] = attrs.field(factory=dict)
     managers: dict[Node, Any] = attrs.field(factory=dict)
-    """What setters of modes gave: it is given to those that restore the modes."""
+    """The results of setters of modes, which those that restore the modes take."""
 
     def lower(self) -> Divided:
         """Compile all pieces; those that are refused are divided at the operator concerned."""
