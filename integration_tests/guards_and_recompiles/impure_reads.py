@@ -126,5 +126,4 @@ READS = (
     Read("`uuid.uuid4()`", BREAK, lambda x: uuid.uuid4()),
     Read("`os.getpid()`, `os.getcwd()`, files", BREAK, lambda x: os.getpid()),
     Read("`gc.isenabled()`", BREAK, lambda x: gc.isenabled()),
-    Read("a context variable that is not set", BREAK, lambda x: UNSET.get()),
 )

@@ -152,11 +152,16 @@ class Cache:
             # past the limit it would be done in vain where another guard fails then
             return entry
         reasons = self.reasons(state, backend_key)
+        before = self._entries.get(backend_key, ())
         made = make()
-        # a call from within may have made one for other objects that serves these as well
-        if (entry := self.lookup(backend_key, state)) is not None or made is None:
+        # A call from within may have made one for other objects that serves these as well. Guards
+        # are not evaluated for nothing: while tracing, the program's caches have been filled.
+        is_changed = self._entries.get(backend_key, ()) is not before
+        entry = self.lookup(backend_key, state) if made is not None and is_changed else None
+        if entry is not None:
             return entry
-        self.insert(made, reasons)
+        if made is not None:
+            self.insert(made, reasons)
         return made
 
     def _mended(self, backend_key: Hashable, state: Sequence[object]) -> Entry | None:

@@ -76,7 +76,9 @@ class SingleUse:
         """Return the trace, with a mark if its entry is to serve one call only."""
         outdated = tuple(_of_lasting(traced.outdated, place.target, state))
         traced = attrs.evolve(traced, outdated=outdated)
-        compiles = spec_of(options.backend).compiles
+        # a checkpoint around the call compares what the first run and the next one save
+        is_repeated = torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
+        compiles = spec_of(options.backend).compiles and not is_repeated
         causes = {*self._causes(traced, place.target, compiles)} - place.passed
         place.passed |= causes
         return attrs.evolve(traced, serves_one_call=True) if causes else traced
