@@ -870,6 +870,12 @@ OPTIONS = [
         lambda: same(options={"check": True}),
         "look for faults in graphs; `STATOR_CHECK=1`",
     ),
+    Row(
+        "uncompiled",
+        SUPPORTED,
+        lambda: same(options={"uncompiled": "allow"}),
+        "warn of operators that run uncompiled, refuse or allow them",
+    ),
 ]
 
 
