@@ -39,7 +39,7 @@ def check_compiled(
     if policy == "error":
         first = uncompiled[0]
         detail = f"{len(uncompiled)} of {op_count} operators: {first.reason}"
-        raise Unsupported(UNCOMPILED, detail, HINT, span_of(first))
+        raise Unsupported("uncompiled-operator", detail, HINT, span_of(first))
 
     places = {(each.where, each.reason) for each in uncompiled}
     if places <= _WARNED:
