@@ -114,6 +114,7 @@ class LoweringOptions(TypedDict, total=False):
     - `as_it_is`: another reason to run it uncompiled, which `Lowered.refused` repeats.
     - `separable`: the program can be traced again with a break between a step of an optimizer and
       what follows, so a graph with both is refused.
+    - `refuses_writes`: a graph that writes to a tensor with gradients is refused, not divided.
     - `add_fake_kernels`: adds the fake kernels of the trace to the mode of the compiler.
     - `hides_floats`: gives a compiler no hint of a symbolic float, so that it cannot specialize on
       it.
@@ -128,6 +129,7 @@ class LoweringOptions(TypedDict, total=False):
     keeps_history: bool
     as_it_is: str
     separable: bool
+    refuses_writes: bool
     add_fake_kernels: Callable[[FakeTensorMode], None] | None
     hides_floats: bool
     defers_writes: bool
@@ -194,6 +196,10 @@ def _lowered(job: _Job, options: LoweringOptions) -> Lowered:
     give_values(job.gm)
     copy_what_is_read(job.gm)
     division = Division.by_front_end(job.gm)
+    by_writes = Division()
+    divide(job.gm, job.spec, by_writes)
+    if options.get("refuses_writes") and by_writes.starts:
+        return _run_as_it_is(evolve(job, backend=eager), WRITES_WITH_GRADIENTS)
     divide(job.gm, job.spec, division)
     if options.get("separable") and WRITES_WITH_GRADIENTS in division.native.values():
         return _run_as_it_is(evolve(job, backend=eager), WRITES_WITH_GRADIENTS)

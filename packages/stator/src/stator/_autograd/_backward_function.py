@@ -91,6 +91,7 @@ def compiled_segment(traced: TracedSegment, count: int, backend: Backend) -> Com
             fake_mode=traced.fake_mode,
             contexts=captured.contexts,
             separable=True,
+            refuses_writes=True,
         )
     facts = [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]
     relied_on = [each for each in lowered.guards if writes or not isinstance(each, AliasLayout)]
