@@ -111,7 +111,8 @@ def test_operators_that_run_uncompiled_are_reported(view: str, base: str, reason
     assert "as it is: " in str(compiled.report) or "as they are: " in str(compiled.report)
     assert f"{entry.compiled_count} operators are compiled" in str(compiled.report)
 
-    whole: Any = stator.compile(a_view_is_written, backend="aot_eager", fullgraph=True)
+    options = {"uncompiled": "error"}
+    whole: Any = stator.compile(a_view_is_written, backend="aot_eager", options=options)
     x = BASES[base]()
     with pytest.raises(stator.errors.Unsupported, match="uncompiled") as caught:
         whole(x, VIEWS[view](x), torch.ones(3, 3, requires_grad=True))

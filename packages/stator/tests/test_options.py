@@ -132,7 +132,7 @@ def test_uncompiled() -> None:
     assert "test_options.py" in text
     assert call("warn") == [text]
     assert call("allow") == call("allow", fullgraph=True) == []
-    for policy, fullgraph in (("error", False), (None, True)):
+    for policy, fullgraph in (("error", False), ("error", True)):
         with pytest.raises(stator.Unsupported, match="sparse tensors"):
             call(policy, fullgraph)
     with pytest.raises(InvalidOption):

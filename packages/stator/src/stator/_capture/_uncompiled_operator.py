@@ -1,7 +1,6 @@
 """Operators that run as they are although the backend compiles: reported, warned of, or an error.
 
-`options={"uncompiled": "warn" | "error" | "allow"}` decides which; `None` is an error under
-`fullgraph`, and a warning else.
+`options={"uncompiled": "warn" | "error" | "allow"}` decides which; the default is a warning.
 """
 
 from __future__ import annotations
@@ -59,9 +58,7 @@ def forget_warned() -> None:
 
 def policy_of(options: Options) -> str:
     """Return the policy for operators that run uncompiled: warn, error or allow."""
-    if options.uncompiled is not None:
-        return options.uncompiled
-    return "error" if options.fullgraph else "warn"
+    return options.uncompiled or "warn"
 
 
 def lines_of_uncompiled(uncompiled: Sequence[Uncompiled]) -> Iterator[str]:

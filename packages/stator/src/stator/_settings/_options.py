@@ -195,7 +195,7 @@ OURS = {
     "capture_data": "sizes and numbers that data decides are symbols; None: under `fullgraph`",
     "check": "look for faults in every graph",
     "uncompiled": "operators that run as they are although the backend compiles: 'warn', 'error' "
-    "or 'allow'; None: an error under `fullgraph`, a warning else",
+    "or 'allow'; None: a warning",
     "guard_filter_fn": "a function that decides which guards are checked: see `_guard_filter.py`",
 }
 """The keys of `options` that are no backend's, and the effect of each."""
