@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.amp import autocast_mode
 from torch.fx import GraphModule, Node
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from stator_backends._alias import has_storage
 from stator_backends._graph_facts import example_of, memory_of
@@ -199,7 +200,9 @@ def _spread(order: Sequence[Node], native: set[Node], starts: set[Node]) -> bool
 def is_crossing(example: object) -> bool:
     """Return True for the kinds of values that a compiled piece takes and gives."""
     if isinstance(example, Tensor):
-        return not torch._C._functorch.is_functorch_wrapped_tensor(example)
+        is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor(example)
+        # the sizes of jagged tensors are numbers that no other fake mode knows
+        return not is_wrapped and not is_traceable_wrapper_subclass(example)
     return isinstance(example, NUMBERS)
 
 
