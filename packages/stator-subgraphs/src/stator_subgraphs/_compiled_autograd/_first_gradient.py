@@ -56,7 +56,7 @@ _first_gradient = in_graph(_copied)
 
 
 def take_first_gradients(graph: Graph) -> None:
-    """Take the copies out that nobody can tell from the gradient itself."""
+    """Remove the copies that cannot be distinguished from the gradient itself."""
     copies = graph.find_nodes(op="call_function", target=_first_gradient)
     if not copies:
         return

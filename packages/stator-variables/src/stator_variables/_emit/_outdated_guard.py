@@ -99,7 +99,7 @@ def _excludes(kind: Kind, vt: Any) -> bool:
 
 
 def _value_of(vt: Any) -> object:
-    """Return the object that a tracker stands for, if it is known."""
+    """Return the object that a tracker represents, if it is known."""
     real = real_of(vt)
     return real if real is not MISSING or is_pending(vt) else vt.constant()
 
