@@ -10,12 +10,13 @@ from ._backend import Backend, BackendSpec, configure, spec_of
 from ._calling_convention import boxed
 from ._check import check_graph
 from ._compare import ComparisonReport, Mismatch, compare, recording_first_call
-from ._contracts._late_writes import LateWrite, running_statistics
+from ._contracts._late_writes import LateWrite
 from ._counting import CountingBackend
 from ._cudagraphs import CudaGraphs, cudagraphs
 from ._eager import AotEager, aot_eager, aot_eager_decomp_partition, eager
 from ._fault import ACCURACY, Fault, FaultCheck
 from ._fault_search import find_fault
+from ._graph_facts import running_statistics
 from ._graph_spec import GraphSpec, InputSpec
 from ._inductor import Inductor, inductor
 from ._lower import Lowered, LoweringOptions, lower

@@ -52,6 +52,41 @@ def memory_written(gm: GraphModule) -> set[int]:
     return set[int]().union(*(node.meta.get("writes", ()) for node in all_nodes(gm)))
 
 
+def memory_written_by(node: Node) -> set[int]:
+    """Return the keys of the storages that one node writes to, with or without a new version."""
+    statistics = map(example_of, running_statistics(node))
+    return {
+        *node.meta.get("writes", ()),
+        *(memory_of(value) for value in statistics if has_storage(value)),
+    }
+
+
+def running_statistics(node: Node) -> list[Node]:
+    """Return the running statistics that a normalization updates, without new versions; nothing
+    for other nodes."""
+    given = node.args
+    match node.target:
+        case torch.nn.functional.batch_norm | torch.nn.functional.instance_norm:
+            stats = given[1:3]
+        case torch.batch_norm | torch.instance_norm:
+            stats = given[3:5]
+        case _:
+            return []
+    named = (node.kwargs.get(name) for name in ("running_mean", "running_var"))
+    return [each for each in (*stats, *named) if isinstance(each, Node) and _updates(node)]
+
+
+def _updates(node: Node) -> bool:
+    """Return True unless a normalization uses its running statistics instead of updating them."""
+    if len(node.args) > 5:
+        return node.args[5] is not False
+    target: Any = node.target
+    by_default = target.__name__ == "instance_norm"
+    named = ("training", "use_input_stats")
+    given = [node.kwargs[name] for name in named if name in node.kwargs]
+    return given[0] is not False if given else by_default
+
+
 def written_inputs(gm: GraphModule) -> list[tuple[int, Tensor, int]]:
     """Return the inputs whose memory is written to: position, fake value, number of writes.
 

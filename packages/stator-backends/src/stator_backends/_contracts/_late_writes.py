@@ -31,6 +31,7 @@ from stator_backends._graph_facts import (
     memory_of,
     placeholders,
     results_of,
+    running_statistics,
     tensors_returned,
 )
 
@@ -49,22 +50,6 @@ class LateWrite:
     position: int
     node_name: str
     count: int
-
-
-def running_statistics(node: Node) -> list[Node]:
-    """Return the running statistics that a batch normalization updates, without new versions;
-    nothing for other nodes."""
-    given = node.args
-    match node.target:
-        case torch.nn.functional.batch_norm:
-            stats, trains = given[1:3], given[5:6]
-        case torch.batch_norm:
-            stats, trains = given[3:5], given[5:6]
-        case _:
-            return []
-    named = (node.kwargs.get(name) for name in ("running_mean", "running_var"))
-    is_updated = (*trains, node.kwargs.get("training"))[0] is not False
-    return [each for each in (*stats, *named) if isinstance(each, Node) and is_updated]
 
 
 def defer_writes(gm: GraphModule) -> tuple[LateWrite, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import torch
 from torch import Tensor
+from torch._ops import HigherOrderOperator
 from torch.amp import autocast_mode
 from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
@@ -219,14 +220,15 @@ def computes(node: Node) -> bool:
     work."""
     if "writes" in node.meta:
         return True
-    example = example_of(node)
-    if is_projection(node) or not _tensors(example):
+    results = _tensors(example_of(node))
+    if is_projection(node) or not results:
         return False
-    return not all(map(is_view, _tensors(example)))
+    if isinstance(node.target, HigherOrderOperator):
+        return True  # it may compute a value that it does not return
 
-
-def is_view(example: Tensor) -> bool:
-    return has_storage(example) and example._is_view()
+    operands = [each for given in node.all_input_nodes for each in _tensors(example_of(given))]
+    memory = {memory_of(each) for each in operands if has_storage(each)}
+    return not all(has_storage(each) and memory_of(each) in memory for each in results)
 
 
 def _tensors(example: object) -> list[Tensor]:

@@ -21,6 +21,7 @@ from stator_backends._graph_facts import (
     has_version,
     memory_of,
     memory_written,
+    memory_written_by,
     placeholders,
     tensors_returned,
 )
@@ -39,7 +40,7 @@ def copy_what_is_read(gm: GraphModule) -> None:
     copies: dict[Node, Node] = {}  # since the last write
     has_written = False
     for node in calls:
-        written = memory.intersection(node.meta.get("writes", ()))
+        written = memory & memory_written_by(node)
         if written:
             has_written = True
             copies = {one: copy for one, copy in copies.items() if _memory(one) not in written}
