@@ -54,13 +54,21 @@ def _bytes_alive() -> int:
     """Return the bytes of all tensors of the process, with gradients; fake ones have none."""
     gc.collect()
     tensors = [each for each in gc.get_objects() if type(each) in (torch.Tensor, nn.Parameter)]
-    gradients = [each.grad for each in tensors if each.is_leaf and each.grad is not None]
+    gradients = [each for each in map(_gradient, tensors) if each is not None]
     storages = {
         each.untyped_storage().data_ptr(): each.untyped_storage().nbytes()
         for each in (*tensors, *gradients)
         if each.layout == torch.strided and each.device.type == "cpu"
     }
     return sum(storages.values())
+
+
+def _gradient(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return the gradient of a leaf. Autograd refuses even to say whether some tensors are one."""
+    try:
+        return tensor.grad if tensor.is_leaf else None
+    except RuntimeError:
+        return None
 
 
 def _steady(prepare: Any) -> float:

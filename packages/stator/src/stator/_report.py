@@ -30,6 +30,7 @@ class EntryReport:
     # the last error that the graph raised; the program itself ran then
     failures: tuple[str, ...] = ()
     uncompiled: tuple[Uncompiled, ...] = ()  # operators that run as they are
+    serves_one_call: bool = False  # so that nothing is compiled for it
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -39,6 +40,8 @@ class EntryReport:
     @property
     def compiled_count(self) -> int:
         """The number of operators that are compiled: all but those that run as they are."""
+        if self.serves_one_call:
+            return 0
         return self.op_count - len(self.uncompiled)
 
     @property
@@ -56,6 +59,8 @@ class EntryReport:
         found += [
             f"  its graph raised, so the program itself ran: {text}" for text in self.failures
         ]
+        if self.serves_one_call:
+            found.append("  no later call takes it, so nothing was compiled; the next call compiles")
         if self.uncompiled:
             found.append(f"  {self.compiled_count} operators are compiled")
             found += [f"  {line}" for line in lines_of_uncompiled(self.uncompiled)]
@@ -82,7 +87,7 @@ class Report:
         for place in region.all_places():
             refused += place.shared.refused
             recompiles += [reason for reasons in place.cache.history for reason in reasons]
-            entries += [_entry_report(entry) for entry in reversed(place.cache.all_entries())]
+            entries += [_entry_report(entry) for entry in reversed(place.reported())]
         return cls(tuple(entries), tuple(recompiles), tuple(refused), tuple(region.pool.missed))
 
     @property
@@ -173,7 +178,7 @@ def _entry_report(entry: Any) -> EntryReport:
     data = entry.data
     shown = (data.target.name, data.graph, data.graph_text, data.op_count, data.reason)
     compiled = entry.guards, data.trace_seconds, entry.source, tuple(data.failures), data.uncompiled
-    return EntryReport(*shown, *compiled)
+    return EntryReport(*shown, *compiled, data.serves_one_call)
 
 
 class LiveReport:

@@ -35,12 +35,17 @@ class CompiledTarget:
     recent: Entry | None = None  # the entry used last
     # causes that were to come only once, see `_single_use`
     passed: set[Hashable] = attrs.field(factory=set)
+    served: tuple[Entry, ...] = ()  # for reports: the last entry, if it served one call only
     lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
     ids: FrameIds = attrs.field(factory=FrameIds)
 
     def expected(self, last: _Turn) -> Entry | None:
         """Return the entry that followed `last`, or at least its entry, so far."""
         return self.following.get(last) or self.following.get(last[1])
+
+    def reported(self) -> tuple[Entry, ...]:
+        """Return the entries; without any, the last one, which served one call only."""
+        return self.cache.all_entries() or self.served
 
     def use(self, key: Hashable, entry: Entry) -> None:
         """Note that another entry than the expected one is used: if there are several, they take

@@ -197,6 +197,7 @@ class Region:
                 make_parameters(place.target, state)
             entry = place.cache.get_or_make(key, state, lambda: self._pooled(place, state, key))
             place.forget_dropped()
+            place.served = ()
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
                 # while it was made, another thread or the collector changed what it stands on
                 entry = None
@@ -207,6 +208,7 @@ class Region:
             return EagerFallback(self._native(place), state)
         if entry.data.serves_one_call:
             place.cache.remove(entry)
+            place.served = (entry,)
             return self.single_use.run(entry, state)
         if place is self.root:
             self._remember(place, key, entry)
