@@ -60,7 +60,7 @@ class EntryReport:
             f"  its graph raised, so the program itself ran: {text}" for text in self.failures
         ]
         if self.serves_one_call:
-            found.append("  no later call takes it, so nothing was compiled; the next call compiles")
+            found.append("  no later call takes it, so nothing is compiled for it")
         if self.uncompiled:
             found.append(f"  {self.compiled_count} operators are compiled")
             found += [f"  {line}" for line in lines_of_uncompiled(self.uncompiled)]
