@@ -3,6 +3,7 @@ would give now."""
 
 from __future__ import annotations
 
+import json
 import pathlib
 import re
 import shlex
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 
 import documented_names
 import pytest
-from reference import API_PAGES, PAGES
+from reference import API_PAGES, PAGES, REASONS, reasons
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -128,6 +129,12 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
 def test_generated_page_is_up_to_date(page: str) -> None:
     """``python tools/reference.py`` rewrites them."""
     assert (ROOT / "docs" / "reference" / page).read_text() == PAGES[page]()
+
+
+def test_pages_of_reasons_ship_with_the_package() -> None:
+    """``python tools/reference.py`` rewrites them."""
+    assert REASONS.read_text() == reasons()
+    assert all(parts["what"] and parts["remedy"] for parts in json.loads(reasons()).values())
 
 
 def test_pages_of_public_names_are_up_to_date() -> None:

@@ -8,7 +8,9 @@ second list.
 from __future__ import annotations
 
 import inspect
+import json
 import pathlib
+import re
 import sys
 import tomllib
 from collections import Counter
@@ -210,6 +212,26 @@ def _page(title: str, lead: str, *lines: str) -> str:
     )
 
 
+def reasons() -> str:
+    """The pages of reasons as data, which ship in the wheel: `stator/reasons.json`."""
+    pages = sorted((FOLDER / "unsupported").glob("*.md"))
+    found = {path.stem: _reason(path.read_text()) for path in pages}
+    return json.dumps(found, indent=1) + "\n"
+
+
+def _reason(text: str) -> dict[str, str]:
+    """Return the parts of a page: what was met, why that is a break if it says so, and what to
+    try."""
+    _, _, body = text.partition("\n\n")
+    before, *remedies = re.split(r"\*{0,2}What to try:\*{0,2}", body)
+    what, *reasons = re.split(r"\*{0,2}Why:\*{0,2}", before)
+    parts = {"what": what, "why": "".join(reasons), "remedy": "".join(remedies)}
+    return {name: part.strip() for name, part in parts.items()}
+
+
+REASONS = ROOT / "packages" / "stator" / "src" / "stator" / "reasons.json"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "layers.md": layers,
     "import-graph.md": imports,
@@ -227,6 +249,7 @@ API_PAGES = api_reference.pages(ROOT)
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
     (FOLDER / "api").mkdir(exist_ok=True)
+    REASONS.write_text(reasons())
     for name, page in PAGES.items():
         (FOLDER / name).write_text(page())
     for name, text in API_PAGES.items():

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import torch
 from torch import nn
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from integration_tests.benchmarks.compiled_share._measure import call, compile_program, seed
 from integration_tests.benchmarks.compiled_share._profile import peak_of_memory, profiled
@@ -54,6 +55,7 @@ def _bytes_alive() -> int:
     """Return the bytes of all tensors of the process, with gradients; fake ones have none."""
     gc.collect()
     tensors = [each for each in gc.get_objects() if type(each) in (torch.Tensor, nn.Parameter)]
+    tensors = [each for each in tensors if not is_functorch_wrapped_tensor(each)]
     gradients = [each for each in map(_gradient, tensors) if each is not None]
     storages = {
         each.untyped_storage().data_ptr(): each.untyped_storage().nbytes()

@@ -220,10 +220,11 @@ def test_every_break_that_remains_is_listed() -> None:
         line.split()[1] for line in page.splitlines() if line.startswith("| ") and "[" in line
     }
     found = set()
-    messages.warning_once.cache_clear()  # what is said once in a process is to be said here
+    messages.warning_once.cache_clear()  # a warning that comes once breaks the first call only
     for name in ("gpt2", "bert", "encoder", "resnet", "recurrent"):
         _, model, call, _ = ZOO[name].make_twins()
         compiled = stator.compile(model, backend="eager")
-        compiled(*call.args, **call.kwargs)
+        for _ in range(2):
+            compiled(*call.args, **call.kwargs)
         found |= {name} if compiled.report.breaks else set()
     assert found == listed

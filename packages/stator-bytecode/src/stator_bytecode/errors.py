@@ -5,10 +5,11 @@ mistake of the caller; `InternalError` a fault of ours. Layers that call foreign
 under `StatorError`.
 """
 
+import linecache
 from types import CodeType
 from typing import TypeAlias
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 __all__ = ["NOWHERE", "InternalError", "InvalidUse", "Positions", "SourceSpan"]
 __all__ += ["StatorError", "Unsupported"]
@@ -36,15 +37,44 @@ class SourceSpan:
         line, *rest = positions
         return cls(code.co_filename, code.co_qualname, line or code.co_firstlineno, *rest)
 
+    def excerpt(self) -> list[str]:
+        """Return the line of source, and carets under the expression unless it is the whole line;
+        nothing if the source cannot be found."""
+        source = linecache.getline(self.filename, self.line or 0).rstrip()
+        text = source.lstrip()
+        if not text or self.column is None or self.end_column is None:
+            return [text] if text else []
+
+        indent = len(source) - len(text)
+        begin = _characters(source, self.column) - indent
+        end = _characters(source, self.end_column) - indent if self._is_one_line else len(text)
+        if (begin, end) == (0, len(text)):
+            return [text]
+        return [text, " " * begin + "^" * max(end - begin, 1)]
+
+    @property
+    def _is_one_line(self) -> bool:
+        return self.end_line in (None, self.line)
+
     def __str__(self) -> str:
         return f'File "{self.filename}", line {self.line}, in {self.function}'
+
+
+def _characters(source: str, offset: int) -> int:
+    """Return the number of characters in the first `offset` bytes, in which positions count."""
+    return len(source.encode()[:offset].decode(errors="replace"))
 
 
 NOWHERE = SourceSpan("<unknown>", "<unknown>", None)
 
 
-class StatorError(Exception):
-    """The base of every error that stator raises on its own account."""
+class StatorError(RuntimeError):
+    """The base of every error that stator raises on its own account; a RuntimeError, as errors of
+    `torch.compile` are."""
+
+
+_CALLS_OF_MODULES = ("Module._call_impl", "Module._wrapped_call_impl")
+"""Frames between the call of a module and its `forward`, which a reader does not need."""
 
 
 @define(eq=False)
@@ -53,7 +83,7 @@ class Unsupported(StatorError):
 
     `reason` is a slug of docs/reference/unsupported; `detail` describes what was met; `hint` what
     to try. `once`: running the operation natively removes the cause, so the next trace will not
-    meet it.
+    meet it. `stack`: the program's frames from the compiled function to `where`, if known.
     """
 
     reason: str
@@ -61,14 +91,34 @@ class Unsupported(StatorError):
     hint: str = ""
     where: SourceSpan = NOWHERE
     once: bool = False
+    stack: tuple[SourceSpan, ...] = field(default=(), repr=False)
+
+    def brief(self) -> str:
+        """Return the text without the frames that lead to the place."""
+        return self._text([f"at {self.where}"])
 
     def __str__(self) -> str:
-        lines = [
-            f"cannot capture: {self.detail or self.reason}",
-            f"  at {self.where}",
-            f"  reason: {self.reason}",
-        ]
-        return "\n".join([*lines, f"  try: {self.hint}"] if self.hint else lines)
+        lines = []
+        for span in self._places():
+            lines += [str(span), *(f"  {line}" for line in span.excerpt())]
+        return self._text(lines)
+
+    def _places(self) -> list[SourceSpan]:
+        """Return the frames to show: the innermost is that of `where`, whose position is exact."""
+        outer = [span for span in self.stack if not span.function.endswith(_CALLS_OF_MODULES)]
+        while outer and (outer[-1].filename, outer[-1].function) == self._function():
+            outer.pop()
+        return [*outer, self.where]
+
+    def _function(self) -> tuple[str, str]:
+        return self.where.filename, self.where.function
+
+    def _text(self, places: list[str]) -> str:
+        lines = [*places, f"reason: {self.reason}"]
+        if self.hint:
+            lines.append(f"try: {self.hint}")
+        found = [f"  {line}" for line in lines]
+        return "\n".join([f"cannot capture: {self.detail or self.reason}", *found])
 
 
 @define(eq=False)

@@ -7,6 +7,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 import torch
 
 from stator._control import follow_resets_of_torch, is_disabled
+from stator._program._traceback import hide
 from stator._settings._options import Options, Stack, make_options
 from stator._subject import compiled, in_place, refuse
 from stator.errors import BackendFailed, InvalidUse, UnknownBackend
@@ -70,10 +71,23 @@ def compile(
     BackendFailed when the backend raises.
     """
     facts = stack, recompile_limit, isolate_recompiles, shapes_spec, name, disable
-    made = make_options(backend, fullgraph, dynamic, mode, options, *facts)
-    if model is None:
-        return lambda subject: _compiled(subject, made)
-    return _compiled(model, made)
+    try:
+        made = make_options(backend, fullgraph, dynamic, mode, options, *facts)
+        return _decorator(made) if model is None else _compiled(model, made)
+    except BaseException as error:
+        hide(error)
+        raise
+
+
+def _decorator(options: Options) -> Callable[[object], object]:
+    def decorate(subject: object) -> object:
+        try:
+            return _compiled(subject, options)
+        except BaseException as error:
+            hide(error)
+            raise
+
+    return decorate
 
 
 def _compiled(subject: object, options: Options) -> object:
@@ -101,13 +115,16 @@ def compile_in_place(module: M, **settings: Unpack[Settings]) -> M:
     goes on inside it. The keywords are those of `compile`. Compiling in place again replaces what
     was compiled before.
     """
-    if not isinstance(module, torch.nn.Module):
-        raise InvalidUse(
-            f"cannot compile {module!r} in place: it is no torch.nn.Module", "use stator.compile"
-        )
-    follow_resets_of_torch()
-    refuse(module)
-    made = make_options(**settings)
-    if not made.disabled:
-        in_place(module, made)
+    try:
+        if not isinstance(module, torch.nn.Module):
+            problem = f"cannot compile {module!r} in place: it is no torch.nn.Module"
+            raise InvalidUse(problem, "use stator.compile")
+        follow_resets_of_torch()
+        refuse(module)
+        made = make_options(**settings)
+        if not made.disabled:
+            in_place(module, made)
+    except BaseException as error:
+        hide(error)
+        raise
     return module

@@ -11,7 +11,11 @@ from stator_guards import Failure, Guard
 
 from stator._capture._uncompiled_operator import lines_of_uncompiled
 from stator._regions._region import Region
-from stator.errors import Unsupported
+from stator.errors import SourceSpan, Unsupported
+
+REPORT_VERSION = 1
+"""The version of the JSON form of reports: a field that changes its meaning, or goes, increases
+it."""
 
 
 @attrs.frozen(eq=False)
@@ -48,6 +52,25 @@ class EntryReport:
     def guard_source(self) -> str:
         return getattr(self.compiled_guards, "source", "")
 
+    def data(self) -> dict[str, Any]:
+        """Return the entry as values that JSON has."""
+        uncompiled = [
+            {"operator": each.node, "reason": each.reason, "where": each.where}
+            for each in self.uncompiled
+        ]
+        return {
+            "target": self.target,
+            "operators": self.op_count,
+            "compiled_operators": self.compiled_count,
+            "uncompiled": uncompiled,
+            "serves_one_call": self.serves_one_call,
+            "break": None if self.reason is None else _break_data(self.reason),
+            "guards": [_guard_data(guard) for guard in self.guards],
+            "trace_seconds": self.trace_seconds,
+            "graph": self.graph_text,
+            "failures": list(self.failures),
+        }
+
     def lines(self, number: int, guards: bool) -> list[str]:
         spent = f"{self.trace_seconds * 1000:.1f} ms to trace"
         found = [
@@ -55,7 +78,7 @@ class EntryReport:
             f"{len(self.guards)} guards, {spent}"
         ]
         if self.reason is not None:
-            found += [f"  {line}" for line in str(self.reason).splitlines()]
+            found += [f"  {line}" for line in self.reason.brief().splitlines()]
         found += [
             f"  its graph raised, so the program itself ran: {text}" for text in self.failures
         ]
@@ -84,10 +107,13 @@ class Report:
     @classmethod
     def of(cls, region: Region) -> Report:
         entries, recompiles, refused = [], [], []
-        for place in region.all_places():
+        places = region.all_places()
+        for place in places:
             refused += place.shared.refused
             recompiles += [reason for reasons in place.cache.history for reason in reasons]
-            entries += [_entry_report(entry) for entry in reversed(place.reported())]
+            entries += [_entry_report(entry) for entry in reversed(place.cache.all_entries())]
+        if not entries:  # until the next call compiles, what served this one is all there is
+            entries = [_entry_report(entry) for place in places for entry in place.served]
         return cls(tuple(entries), tuple(recompiles), tuple(refused), tuple(region.pool.missed))
 
     @property
@@ -150,27 +176,57 @@ class Report:
     # the names that the result of `torch._dynamo.explain` has
     break_reasons, out_guards, compile_times = breaks, guards, trace_seconds
 
+    def data(self) -> dict[str, Any]:
+        """Return the report as values that JSON has; `REPORT_VERSION` is in `version`."""
+        return {
+            "version": REPORT_VERSION,
+            "graphs": self.graph_count,
+            "operators": self.op_count,
+            "entries": [entry.data() for entry in self.entries],
+            "recompilations": [str(failure) for failure in self.recompiles],
+            "runs_plainly": [_break_data(reason) for reason in self.refused],
+            "broken_for_nothing": [_break_data(reason) for reason in self.missed],
+        }
+
     def text(self, guards: bool = False) -> str:
         """Return the report as text, with every guard if `guards` is set."""
         counts = f"{self.graph_count} graphs, {self.op_count} operations, {len(self.breaks)} breaks"
         lines = [f"{counts}, {self.entry_count} entries"]
         for number, entry in enumerate(self.entries):
             lines += entry.lines(number, guards)
-        lines += [line for reason in self.refused for line in _indented("runs plainly: ", reason)]
-        lines += [
-            line for reason in self.missed for line in _indented("broken for nothing: ", reason)
-        ]
-        lines += [
-            line for reason in self.recompiles for line in _indented("compiled again: ", reason)
-        ]
+        for reason in self.refused:
+            lines += _indented("runs plainly: ", reason.brief())
+        for reason in self.missed:
+            lines += _indented("broken for nothing: ", reason.brief())
+        for failure in self.recompiles:
+            lines += _indented("compiled again: ", str(failure))
         return "\n".join(lines)
 
     def __str__(self) -> str:
         return self.text()
 
 
-def _indented(head: str, reason: object) -> list[str]:
-    first, *rest = str(reason).splitlines()
+def _break_data(reason: Unsupported) -> dict[str, Any]:
+    return {
+        "reason": reason.reason,
+        "detail": reason.detail,
+        "where": _place_data(reason.where),
+        "stack": [_place_data(span) for span in reason.stack],
+        "try": reason.hint,
+    }
+
+
+def _guard_data(guard: Guard) -> dict[str, Any]:
+    needed = str(guard.kind.needed)
+    return {"name": guard.name, "needed": needed, "where": _place_data(guard.where)}
+
+
+def _place_data(span: SourceSpan) -> dict[str, Any]:
+    return {"file": span.filename, "line": span.line, "function": span.function}
+
+
+def _indented(head: str, text: str) -> list[str]:
+    first, *rest = text.splitlines()
     return [head + first, *(f"  {line.strip()}" for line in rest)]
 
 

@@ -8,6 +8,8 @@ import attrs
 import stator_backends
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
 
+from stator._program._traceback import hide_all
+
 __all__ = [
     "InternalError",
     "InvalidUse",
@@ -33,14 +35,21 @@ class BackendFailed(StatorError):
 
     def __str__(self) -> str:
         made = self.repro.endswith(".py")
-        hint = "; `python -m stator minify` reduces it" if made else ""
-        script = f"  script: {self.repro}{hint}\n" if self.repro else ""
+        reduces = "; `python -m stator minify` reduces it" if made else ""
+        script = f"  script: {self.repro}{reduces}\n" if self.repro else ""
+        hint = next((hint for text, hint in _REMEDIES.items() if text in self.reason), _REMEDY)
         return (
             f"backend {self.name!r} failed while {self.stage}: {self.reason}\n"
-            f"{script}"
-            "  try: backend='eager', which shows if the graph itself is sound; or"
-            " options={'fallback': True}"
+            f"{script}  try: {hint}\n"
+            "  STATOR_FULL_TRACEBACK=1 shows where in the backend"
         )
+
+
+_REMEDY = "backend='eager', which shows if the graph itself is sound; or options={'fallback': True}"
+_REMEDIES = {
+    "InvalidCxxCompiler": "install a C++ compiler such as g++, or set CXX to the path of one; "
+    "backend='aot_eager' needs none",
+}
 
 
 @attrs.define(eq=False)
@@ -52,9 +61,9 @@ class UnknownBackend(InvalidUse):
 
 
 @attrs.define(eq=False)
-class InvalidOption(InvalidUse, RuntimeError):
+class InvalidOption(InvalidUse):
     """A mode or an option that does not exist, or has a value of the wrong type; a mode together
-    with options of a backend. A RuntimeError, as `torch.compile` raises one."""
+    with options of a backend."""
 
     option: str = ""
 
@@ -114,5 +123,9 @@ class backend_boundary:
     def __enter__(self) -> None: ...
 
     def __exit__(self, cls: Any, error: Any, traceback: Any) -> None:
-        if (ours := _BOUNDARY.get(type(error))) is not None:
-            raise ours(error) from (error.__cause__ or error)
+        if (ours := _BOUNDARY.get(type(error))) is None:
+            return
+        cause = error.__cause__
+        if cause is not None:
+            hide_all(cause, and_torch=True)
+        raise ours(error) from cause

@@ -237,13 +237,14 @@ def _tensors(example: object) -> list[Tensor]:
 
 
 def views_for(division: Division, gm: GraphModule, memory: set[int]) -> list[Node]:
-    """Return the views of these memories that only native nodes use."""
+    """Return the views of these memories that only native nodes use. What is detached is none: a
+    piece that takes the tensor itself would write to it by autograd."""
     found: list[Node] = []
     native = {*division.native}
     for node in reversed(calls_of(gm)):
         example = example_of(node)
         is_of_memory = has_storage(example) and memory_of(example) in memory
-        if not is_of_memory or computes(node) or node in native:
+        if not is_of_memory or not is_view(example) or computes(node) or node in native:
             continue
         if node.users and native.issuperset(node.users):
             native.add(node)

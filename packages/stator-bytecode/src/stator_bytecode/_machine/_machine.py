@@ -227,7 +227,9 @@ class Machine(MachineState):
         return self.go_back(_snapshot.save_frames(self.frames, parked.before))
 
     def _broke(self, reason: Unsupported) -> Broke:
+        stack = _snapshot.stack_of(self.frames)
         reason = _end_operations(self.frames, reason)
+        reason.stack = reason.stack or stack
         snapshot = self.go_back(self.save())
         if reason.where.line is None:
             reason.where = _snapshot.span_of(snapshot)

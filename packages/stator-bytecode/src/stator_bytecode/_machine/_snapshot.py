@@ -109,6 +109,11 @@ def handing_state(handing: Handing) -> tuple[Then, Frame]:
     return parked.then, before
 
 
+def stack_of(frames: list[Frame]) -> tuple[SourceSpan, ...]:
+    """Return the lines at which the program's frames are, outermost first."""
+    return tuple(frame.code.span(frame.pc) for frame in frames if not frame.hidden)
+
+
 def span_of(snapshot: Snapshot) -> SourceSpan:
     """The user's line of a snapshot: app-level frames are not shown."""
     for state in reversed(snapshot.frames):

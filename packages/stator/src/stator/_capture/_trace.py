@@ -37,6 +37,7 @@ from stator._program._installed_code import is_installed
 from stator._program._native_call import before_library, before_loop
 from stator._program._target import Root, Target
 from stator._program._trace_location import MachineLocations
+from stator._reasons import hint_for
 from stator._settings._break_policy import raises_on_break
 from stator._settings._options import Options
 
@@ -153,6 +154,7 @@ def _refuse_in_vain(
     """Raise `_Again` where another trace gets further, or does without a fact that this one
     added."""
     without_frames(outcome.reason)
+    outcome.reason.hint = outcome.reason.hint or hint_for(outcome.reason.reason)
     _skip_frame(outcome, machine, policy)
     if (late := domain.t.late_import) is not None:
         raise _Again(attrs.evolve(policy, imported={*policy.imported, late}), late)

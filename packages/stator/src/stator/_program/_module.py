@@ -24,10 +24,12 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode import HandlerTable
+from stator_bytecode.errors import StatorError
 from stator_guards import AttrSource, CallSource, Is
 from stator_variables import Space, SymbolicDomain, VariableTracker, get_attribute, source_of, wrap
 
 from stator._program._interoperation import show_callable_to_dynamo
+from stator._program._traceback import hide
 
 
 class CompiledModule:
@@ -48,7 +50,11 @@ class CompiledModule:
         return self._stator_model
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._stator_call(self._stator_model, *args, **kwargs)
+        try:
+            return self._stator_call(self._stator_model, *args, **kwargs)
+        except StatorError as error:
+            hide(error)
+            raise
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickled as the module it was made from: compiled code does not travel, loading does not
@@ -156,7 +162,11 @@ class InPlace:
         self.call = call
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.call(self.owner(), *args, **kwargs)
+        try:
+            return self.call(self.owner(), *args, **kwargs)
+        except StatorError as error:
+            hide(error)
+            raise
 
 
 def put_in_place(module: torch.nn.Module, call: Any) -> None:

@@ -43,10 +43,6 @@ class CompiledTarget:
         """Return the entry that followed `last`, or at least its entry, so far."""
         return self.following.get(last) or self.following.get(last[1])
 
-    def reported(self) -> tuple[Entry, ...]:
-        """Return the entries; without any, the last one, which served one call only."""
-        return self.cache.all_entries() or self.served
-
     def use(self, key: Hashable, entry: Entry) -> None:
         """Note that another entry than the expected one is used: if there are several, they take
         turns."""

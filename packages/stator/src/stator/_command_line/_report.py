@@ -1,0 +1,48 @@
+"""`python -m stator report SCRIPT`: run a script, and report what was compiled, however it ends."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from stator._command_line._command import Command
+from stator._command_line._script import (
+    Script,
+    add_script,
+    all_reports,
+    in_place_of_torch_compile,
+    text_of,
+)
+
+EXAMPLES = """examples:
+  python -m stator report train.py
+  python -m stator report --json --output report.json train.py
+"""
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="the report as JSON")
+    parser.add_argument("--output", metavar="FILE", help="a file to write it to")
+    parser.add_argument("--backend", help="the backend in place of those that the script names")
+    add_script(parser)
+
+
+def _run(given: argparse.Namespace) -> int:
+    def show() -> None:
+        text = text_of(all_reports(), given.json)
+        if given.output is None:
+            print(text)
+        else:
+            Path(given.output).write_text(f"{text}\n", encoding="utf-8")
+
+    with in_place_of_torch_compile(given.backend):
+        return Script.of(given).run(show)
+
+
+REPORT = Command(
+    "report",
+    "run a script and report what was compiled",
+    EXAMPLES,
+    _add_arguments,
+    _run,
+)

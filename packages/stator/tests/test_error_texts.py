@@ -1,0 +1,141 @@
+"""What a person sees of an error: the program's frames, its source, and what to try."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor, nn
+from torch.fx import GraphModule
+
+X = torch.ones(3)
+
+
+def sign(x: Tensor) -> Tensor:
+    return x if x.sum() > 0 else -x
+
+
+def calls_sign(x: Tensor) -> Tensor:
+    y = x * 2
+    return sign(y.sin()) + y
+
+
+class Signs(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return sign(x + 1)
+
+
+def failing(gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    raise ValueError("no such thing here")
+
+
+def _frames(call: Callable[[], object], kind: type[Exception]) -> tuple[Exception, list[str]]:
+    """Return the error of a call, and the functions in its traceback."""
+    with pytest.raises(kind) as raised:
+        call()
+    return raised.value, [each.name for each in traceback.extract_tb(raised.value.__traceback__)]
+
+
+FULL = {"backend": "eager", "fullgraph": True}
+CALLS: dict[str, tuple[Callable[[], object], type[Exception]]] = {
+    "a break under fullgraph": (lambda: stator.compile(calls_sign, **FULL)(X), stator.Unsupported),
+    "a module": (lambda: stator.compile(Signs(), **FULL)(X), stator.Unsupported),
+    "a backend": (lambda: stator.compile(sign, backend=failing)(X), stator.BackendFailed),
+    "an unknown backend": (lambda: stator.compile(sign, backend="egaer"), stator.UnknownBackend),
+    "an unknown option": (
+        lambda: stator.compile(sign, options={"no_such_option": 1}),
+        stator.InvalidOption,
+    ),
+    "no callable": (lambda: stator.compile(3), stator.InvalidUse),
+    "no callable, as a decorator": (lambda: stator.compile()(3), stator.InvalidUse),
+    "no module": (lambda: stator.compile_in_place(3), stator.InvalidUse),  # type: ignore[type-var]
+}
+
+
+@pytest.mark.parametrize("title", CALLS)
+def test_no_frame_of_stator_is_between_the_call_and_the_error(title: str) -> None:
+    _, names = _frames(*CALLS[title])
+    assert names == ["_frames", "<lambda>"]
+
+
+@pytest.mark.parametrize("title", CALLS)
+def test_the_environment_shows_all_frames(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATOR_FULL_TRACEBACK", "1")
+    _, names = _frames(*CALLS[title])
+    assert len(names) > 2
+
+
+@pytest.mark.parametrize("title", CALLS)
+def test_errors_are_runtime_errors_as_those_of_torch_compile(title: str) -> None:
+    _, kind = CALLS[title]
+    assert issubclass(kind, RuntimeError)
+
+
+def test_the_text_shows_the_frames_of_the_program_and_their_source() -> None:
+    error, _ = _frames(*CALLS["a break under fullgraph"])
+    assert str(error).splitlines() == [
+        "cannot capture: a branch on the value of a tensor",
+        f'  File "{__file__}", line {calls_sign.__code__.co_firstlineno + 2}, in calls_sign',
+        "    return sign(y.sin()) + y",
+        "           ^^^^^^^^^^^^^",
+        f'  File "{__file__}", line {sign.__code__.co_firstlineno + 1}, in sign',
+        "    return x if x.sum() > 0 else -x",
+        "                ^^^^^^^^^^^",
+        "  reason: data-dependent-branch",
+        "  try: use torch.where or torch.cond, or accept the graph break",
+    ]
+
+
+def test_calls_of_modules_are_no_frames_of_the_program() -> None:
+    error, _ = _frames(*CALLS["a module"])
+    assert "_call_impl" not in str(error)
+    assert str(error).count("  File ") == 2
+
+
+def test_the_cause_of_a_backend_failure_begins_in_the_backend() -> None:
+    error, _ = _frames(*CALLS["a backend"])
+    cause = error.__cause__
+    assert isinstance(cause, ValueError)
+    assert [each.name for each in traceback.extract_tb(cause.__traceback__)] == ["failing"]
+
+
+def test_a_mistake_of_the_caller_has_no_cause_in_our_layers() -> None:
+    error, _ = _frames(*CALLS["an unknown backend"])
+    assert error.__cause__ is None
+    assert error.__suppress_context__
+    assert "did you mean 'eager'?" in str(error)
+
+
+def test_carets_count_characters() -> None:
+    def accented(x: Tensor) -> Tensor:
+        return ("é", x if x.sum() > 0 else -x)[1]
+
+    with pytest.raises(stator.Unsupported) as raised:
+        stator.compile(accented, backend="eager", fullgraph=True)(X)
+    _, _, source, carets, *_ = str(raised.value).splitlines()
+    begin = carets.index("^")
+    assert source[begin : carets.rindex("^") + 1] == "x.sum() > 0"
+
+
+def test_an_expression_of_several_lines_is_marked_in_its_first_one() -> None:
+    # fmt: off
+    def long(x: Tensor) -> Tensor:
+        return x if (x.sum()
+                     > 0) else -x
+    # fmt: on
+
+    with pytest.raises(stator.Unsupported) as raised:
+        stator.compile(long, backend="eager", fullgraph=True)(X)
+    assert "    return x if (x.sum()\n                 ^^^^^^^\n" in str(raised.value)
+
+
+def test_code_without_source_is_named_by_its_line() -> None:
+    namespace: dict[str, Any] = {}
+    exec("def made(x):\n    return x if x.sum() > 0 else -x", namespace)
+    with pytest.raises(stator.Unsupported) as raised:
+        stator.compile(namespace["made"], backend="eager", fullgraph=True)(X)
+    assert str(raised.value).splitlines()[1] == '  File "<string>", line 2, in made'
