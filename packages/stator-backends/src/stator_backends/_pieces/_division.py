@@ -244,7 +244,7 @@ def views_for(division: Division, gm: GraphModule, memory: set[int]) -> list[Nod
     for node in reversed(calls_of(gm)):
         example = example_of(node)
         is_of_memory = has_storage(example) and memory_of(example) in memory
-        if not is_of_memory or not is_view(example) or computes(node) or node in native:
+        if not (is_of_memory and example._is_view()) or computes(node) or node in native:
             continue
         if node.users and native.issuperset(node.users):
             native.add(node)
