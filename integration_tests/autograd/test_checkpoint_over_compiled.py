@@ -146,7 +146,7 @@ def test_checkpointed_parts_of_a_sequence_are_trained_as_in_eager(backend: str) 
 
 def test_recomputation_compiles_once() -> None:
     """The hooks of each recomputation are other objects."""
-    block = stator.compile(Block(), backend="eager")
+    block: Any = stator.compile(Block(), backend="eager")
     block.counts = False
     for _ in range(12):
         x = torch.ones(2, 4, requires_grad=True)

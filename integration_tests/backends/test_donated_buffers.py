@@ -73,7 +73,7 @@ def test_code_from_a_cache_may_be_retained(backend: str, tmp_path: pathlib.Path)
     """Inductor gives it the same key whether it writes over what was saved or not."""
     with fresh_cache(dir=str(tmp_path)):
         for retains in ([False], [True, True, False], [False, True, False]):
-            compiled = stator.compile(program, backend=backend)
+            compiled: Any = stator.compile(program, backend=backend)
             found = retained(compiled, retains)
             stator.reset()
             for actual, expected in zip(found, retained(program, retains), strict=True):
@@ -83,7 +83,8 @@ def test_code_from_a_cache_may_be_retained(backend: str, tmp_path: pathlib.Path)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_results_are_differentiated_one_after_the_other(backend: str) -> None:
     found = []
-    for run in (two_results, stator.compile(two_results, backend=backend)):
+    compiled: Any = stator.compile(two_results, backend=backend)
+    for run in (two_results, compiled):
         x = given()
         for _ in range(2):
             first, second = run(x)

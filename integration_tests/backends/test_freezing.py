@@ -47,7 +47,7 @@ def is_frozen(compiled: Callable[[Tensor], Tensor], model: nn.Module) -> bool:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Inductor's import gives one
 def test_weight_of_a_small_layer_is_frozen_until_it_is_replaced() -> None:
     model = nn.Sequential(nn.Linear(3, 2)).eval()
-    compiled = stator.compile(model, options=FREEZING)
+    compiled: Any = stator.compile(model, options=FREEZING)
     x = torch.randn(2, 3)
     with torch.no_grad():
         before = compiled(x)
@@ -80,7 +80,7 @@ def test_setting_of_inductor_is_followed() -> None:
 @pytest.mark.slow
 def test_replaced_weight_compiles_again() -> None:
     model = folded()
-    compiled = stator.compile(model, options=FREEZING)
+    compiled: Any = stator.compile(model, options=FREEZING)
     x = torch.randn(2, 3, 8, 8)
     with torch.no_grad():
         for _ in range(2):

@@ -332,7 +332,7 @@ def test_backward_may_be_called_again(backend: str, dynamic: bool) -> None:
         y = x + 1
         return (y * (y @ y).amax(0)).sum()
 
-    compiled = stator.compile(fn, backend=backend, dynamic=dynamic)
+    compiled: Any = stator.compile(fn, backend=backend, dynamic=dynamic)
     for size in (3, 4):
         x, other = (
             torch.linspace(-1, 2, size * size).reshape(size, size).requires_grad_()

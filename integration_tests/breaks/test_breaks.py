@@ -139,7 +139,9 @@ def test_fullgraph_refuses_a_break() -> None:
 def test_function_made_of_the_code_of_a_module_runs_plainly_where_it_breaks() -> None:
     text = "y = x + 1\nstator.graph_break()\nfor i in range(2):\n    y = y + i\n"
     names: dict[str, Any] = {"x": torch.ones(2), "stator": stator, "__builtins__": __builtins__}
-    compiled = stator.compile(FunctionType(compile(text, "text", "exec"), names), backend="eager")
+    compiled: Any = stator.compile(
+        FunctionType(compile(text, "text", "exec"), names), backend="eager"
+    )
     for _ in range(2):
         compiled()
         assert names["y"].tolist() == [3, 3]

@@ -91,7 +91,7 @@ def test_parameters_of_a_module_cost_an_entry_each_and_serve_another_module() ->
             x = x * 2
         return x
 
-    compiled = stator.compile(fn, backend="eager")
+    compiled: Any = stator.compile(fn, backend="eager")
     modules = iter([nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3)) for _ in range(3)])
     assert_same(fn, compiled, lambda: (next(modules), X.clone()), calls=1)
     count = compiled.report.entry_count

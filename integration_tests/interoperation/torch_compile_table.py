@@ -662,7 +662,7 @@ def program_fails() -> None:
 
 def compiled_backwards(enable: Any) -> None:
     x = X.clone().requires_grad_()
-    compiled = stator.compile(plus, backend="aot_eager")
+    compiled: Any = stator.compile(plus, backend="aot_eager")
     with enable(lambda graph: torch.compile(graph, backend="eager")):
         compiled(x).sum().backward()
     assert torch.equal(x.grad, X.cos())  # type: ignore[arg-type]  # it has one

@@ -187,7 +187,7 @@ def test_a_cold_cache_and_new_sizes_cost_no_graph(
     size: int | None, fullgraph: bool, fn: Body
 ) -> None:
     caches = [functools.lru_cache(size)(quiet) for _ in range(2)]
-    compiled = stator.compile(fn, backend="eager", fullgraph=fullgraph)
+    compiled: Any = stator.compile(fn, backend="eager", fullgraph=fullgraph)
     for rows in range(4, 14):
         x = torch.ones(rows, 3)
         assert_equal(fn(x, caches[0]), compiled(x, caches[1]), f"{rows} rows")
@@ -311,7 +311,7 @@ def test_a_cold_cache_behind_random_numbers_and_writes(
     """What computes from sizes alone is called ahead; what draws, or sees a tensor, has its
     turn."""
     caches = [functools.lru_cache(inside) for _ in range(2)]
-    compiled = stator.compile(fn, backend="eager")
+    compiled: Any = stator.compile(fn, backend="eager")
     for rows in (4, 4, 5, 6, 7, 8, 7, 9):
         found = []
         for call, cached in ((fn, caches[0]), (compiled, caches[1])):

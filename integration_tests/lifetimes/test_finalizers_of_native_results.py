@@ -320,7 +320,7 @@ def test_an_argument_that_its_caller_holds_dies_with_the_caller() -> None:
         log.append(references[-1]() is None)
         return y * 2
 
-    compiled = stator.compile(fn, backend="eager")
+    compiled: Any = stator.compile(fn, backend="eager")
     for released in (False, True, False, True, True):
         logs: list[Log] = [[], []]
         for run, log in zip((fn, compiled), logs, strict=True):

@@ -416,7 +416,7 @@ def test_arguments_and_results_die(backend: str, breaks: bool) -> None:
             stator.graph_break()
         return y + 1, y.sum()
 
-    compiled = stator.compile(fn, backend=backend)
+    compiled: Any = stator.compile(fn, backend=backend)
     for differentiable in (False, True, True):
         x, holder = torch.ones(2, requires_grad=differentiable), Mark()
         results = compiled(x, holder)

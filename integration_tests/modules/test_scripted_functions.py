@@ -122,7 +122,7 @@ def test_another_scripted_function_in_its_place_is_noticed() -> None:
 
 def test_a_scripted_module_in_a_model_costs_one_break() -> None:
     model = nn.Sequential(nn.Linear(3, 3), script(nn.Linear(3, 3)), nn.ReLU())
-    compiled = stator.compile(model, backend="eager")
+    compiled: Any = stator.compile(model, backend="eager")
     for _ in range(2):
         assert compiled(X).equal(model(X))
     assert len(compiled.report.breaks) == 1

@@ -114,7 +114,7 @@ def facts_of(result: Any) -> Any:
 def compared(step: Step, make: Callable[[], World], backend: str, steps: int = 6) -> Any:
     """Compare a compiled step with the step itself, and return its report."""
     plain, traced = make(), make()
-    compiled = stator.compile(partial(step, traced), backend=backend)
+    compiled: Any = stator.compile(partial(step, traced), backend=backend)
     for number in range(steps):
         before = [[each.grad for each in world.parameters] for world in (plain, traced)]
         with as_a_compiler_sees(plain.optimizer):

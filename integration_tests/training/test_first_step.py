@@ -226,7 +226,7 @@ def test_rate_of_a_schedule_is_an_input_of_the_first_graph(
         optim.lr_scheduler.LambdaLR(world.optimizer, lambda number: (number + first) / 9)
         for world in worlds
     ]
-    compiled = stator.compile(partial(of_rows, worlds[1]), backend=backend)
+    compiled: Any = stator.compile(partial(of_rows, worlds[1]), backend=backend)
     for number in range(6):
         expected, found = of_rows(worlds[0], *data(number)), compiled(*data(number))
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
@@ -238,7 +238,7 @@ def test_rate_of_a_schedule_is_an_input_of_the_first_graph(
 
 def test_rate_that_becomes_0_again() -> None:
     worlds = [embedded(adamw) for _ in range(2)]
-    compiled = stator.compile(partial(of_rows, worlds[1]), backend="eager")
+    compiled: Any = stator.compile(partial(of_rows, worlds[1]), backend="eager")
     for number, rate in enumerate([0.1, 0.2, 0.3, 0.0, 0.4, 0.0]):
         for world in worlds:
             world.optimizer.param_groups[0]["lr"] = rate

@@ -99,7 +99,7 @@ def _trained(program: Program, run: Program) -> list[Any]:
 )
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_average_in_a_region_is_that_of_eager(program: Program, backend: str) -> None:
-    compiled = stator.compile(program, backend=backend)
+    compiled: Any = stator.compile(program, backend=backend)
     expected, found = _trained(program, program), _trained(program, compiled)
     torch.testing.assert_close(found, expected)
     entries = compiled.report.entries
@@ -133,7 +133,7 @@ def test_averaged_model_is_captured_around_its_two_branches(kind: str) -> None:
     def update(averaged: swa_utils.AveragedModel) -> None:
         averaged.update_parameters(model)
 
-    compiled = stator.compile(update, backend="eager")
+    compiled: Any = stator.compile(update, backend="eager")
     for _ in range(6):
         with torch.no_grad():
             for value in model.state_dict().values():

@@ -135,7 +135,7 @@ STEPS: dict[Callable[..., object], int] = {
 @pytest.mark.parametrize(("step", "graphs"), STEPS.items())
 def test_training_step(step: Callable[..., object], graphs: int) -> None:
     plain, traced = World(), World()
-    compiled = stator.compile(partial(step, traced), backend="eager")
+    compiled: Any = stator.compile(partial(step, traced), backend="eager")
     for number in range(4):
         generator = torch.Generator().manual_seed(number)
         x = torch.randn(6, 8, generator=generator)
@@ -158,7 +158,7 @@ def over_batches(world: World, batches: list[tuple[Tensor, Tensor]]) -> object:
 
 def test_step_and_next_forward_pass_are_compiled_apart() -> None:
     plain, traced = World(), World()
-    compiled = stator.compile(partial(over_batches, traced), backend="aot_eager")
+    compiled: Any = stator.compile(partial(over_batches, traced), backend="aot_eager")
     for number in range(3):
         generator = torch.Generator().manual_seed(number)
         x, y = torch.randn(6, 8, generator=generator), torch.arange(6) % 4

@@ -157,7 +157,7 @@ WHOLE = [
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("program", WHOLE)
 def test_level_in_a_region_is_one_graph(program: Program, backend: str) -> None:
-    compiled = stator.compile(program, backend=backend, fullgraph=True)
+    compiled: Any = stator.compile(program, backend=backend, fullgraph=True)
     for _ in range(3):
         expected = outcome(program, pair(), with_tangents=False)
         assert_same(expected, outcome(compiled, pair(), with_tangents=False))

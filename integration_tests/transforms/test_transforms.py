@@ -722,7 +722,7 @@ BODIES: dict[str, Callable[[Tensor], Tensor]] = {
 @pytest.mark.parametrize("name", BODIES)
 def test_hooks_for_all_modules_hear_of_no_graph(name: str, backend: Any) -> None:
     heard: list[torch.nn.Module] = []
-    compiled = stator.compile(BODIES[name], backend=backend)
+    compiled: Any = stator.compile(BODIES[name], backend=backend)
     handle = torch.nn.modules.module.register_module_forward_pre_hook(
         lambda module, args: heard.append(module)
     )

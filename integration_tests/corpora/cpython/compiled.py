@@ -116,7 +116,7 @@ def _execute(code: types.CodeType, names: dict[str, Any], regions: list[Any]) ->
     """What a doctest's `exec` does: a function without local names of its own runs in its
     globals."""
     names.setdefault("__builtins__", builtins)
-    fn = stator.compile(types.FunctionType(code, names), backend="eager")
+    fn: Any = stator.compile(types.FunctionType(code, names), backend="eager")
     regions.append(fn)
     fn()
 

@@ -71,7 +71,7 @@ def test_model_gives_what_plain_python_gives(
 ) -> None:
     """Outputs and gradients; a second call compiles nothing; another batch size is right."""
     ours, theirs, call, other = item.make_twins()
-    compiled = stator.compile(theirs, backend=backend)
+    compiled: Any = stator.compile(theirs, backend=backend)
     owners = (ours, theirs)
     assert_same(ours, compiled, lambda: call, calls=1, tolerance=tolerance, owners=owners)
     compiled_once = compiled.report.compile_count
@@ -85,7 +85,7 @@ def test_model_gives_what_plain_python_gives(
 def test_no_more_graphs_than_torch_compile(item: Item) -> None:
     ours, theirs, call, _ = item.make_twins()
     counting = Counting()
-    compiled = stator.compile(theirs, backend=counting)
+    compiled: Any = stator.compile(theirs, backend=counting)
     compiled(*call.args, **call.kwargs)
     assert compiled.report.graph_count == counting.count
     assert 0 < counting.count <= graphs_of_torch_compile(ours, *call.args, **call.kwargs), (
@@ -223,7 +223,7 @@ def test_every_break_that_remains_is_listed() -> None:
     messages.warning_once.cache_clear()  # a warning that comes once breaks the first call only
     for name in ("gpt2", "bert", "encoder", "resnet", "recurrent"):
         _, model, call, _ = ZOO[name].make_twins()
-        compiled = stator.compile(model, backend="eager")
+        compiled: Any = stator.compile(model, backend="eager")
         for _ in range(2):
             compiled(*call.args, **call.kwargs)
         found |= {name} if compiled.report.breaks else set()

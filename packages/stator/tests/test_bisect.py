@@ -6,6 +6,7 @@ import builtins
 import subprocess
 import sys
 import types
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 import pytest
 import stator
 import torch
-from stator.__main__ import main
+from stator.__main__ import COMMANDS, main
+from stator._command_line._command import UsageError
 from stator_backends import BackendError, eager, lookup
 from torch import Tensor, nn
 
@@ -169,8 +171,8 @@ def test_wrong_number_of_outputs_leaves_a_script(toys: Callable[[str], Any]) -> 
     failed = failure(forgets)
     assert "0 outputs instead of a tuple of" in failed.reason
     assert "# set it: <function" in Path(failed.repro).read_text()
-    with pytest.raises(SystemExit, match="names no backend"):
-        main(["minify", failed.repro])
+    with pytest.raises(UsageError, match="names no backend"):
+        COMMANDS["minify"].run(Namespace(file=failed.repro, backend=None))
 
 
 def test_failure_that_falls_back_is_reported_with_its_script(toys: Callable[[str], Any]) -> None:

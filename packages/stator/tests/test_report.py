@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import pathlib
 from typing import Any
 
 import pytest
 import stator
 import torch
-from stator.__main__ import main
 from stator_variables import throw
 
 X = torch.arange(3.0)
@@ -175,27 +173,6 @@ def test_report_says_why_it_compiled_again() -> None:
     (failure,) = compiled.report.recompiles
     assert failure.where.filename == __file__
     assert "compiled again: x was" in str(compiled.report)
-
-
-def test_command_line_prints_versions_and_backends(capsys: Any) -> None:
-    assert main([]) == 0
-    printed = capsys.readouterr().out
-    assert f"torch {torch.__version__}" in printed
-    assert "inductor" in printed
-
-
-def test_command_line_runs_a_script_and_prints_its_reports(
-    tmp_path: pathlib.Path, capsys: Any
-) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import sys, stator, torch\n\n@stator.compile(backend='eager')\ndef scaled(x):\n    return x * 2\n\n"
-        "print(scaled(torch.ones(2)), sys.argv[1:])\n"
-    )
-    assert main(["report", str(script), "more"]) == 0
-    printed = capsys.readouterr().out
-    assert "['more']" in printed
-    assert "scaled: 1 graphs, 1 operations" in printed
 
 
 def test_entries_have_the_source_of_their_guards() -> None:

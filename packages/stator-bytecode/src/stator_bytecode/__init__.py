@@ -11,7 +11,12 @@ from stator_bytecode._breaks._raised_traceback import TracebackEntry, TracebackF
 from stator_bytecode._breaks._rebuild import GeneratorFactory
 from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._site import Dispatch, Goto, Site, StepRunner, drive
-from stator_bytecode._breaks._traceback import PASSED_OVER, passed_over
+from stator_bytecode._breaks._traceback import (
+    PASSED_OVER,
+    hide_own_modules,
+    passed_over,
+    shows_own_frames,
+)
 from stator_bytecode._codec._decode import decode
 from stator_bytecode._codec._instruction import Code, ExceptionHandler, Instruction
 from stator_bytecode._codec._raw import assemble, disassemble
@@ -114,6 +119,7 @@ __all__ += [
     "plain",
 ]
 __all__ += ["PASSED_OVER", "exception_field", "passed_over", "set_exception_field"]
+__all__ += ["hide_own_modules", "shows_own_frames"]
 __all__ += ["TracebackEntry", "TracebackFactory", "with_hooked_calls"]
 __all__ += ["GeneratorFactory", "layout_of", "layout_of_generator", "restore_frames"]
 # errors

@@ -52,6 +52,7 @@ from stator._settings._options import (
     set_default_backend,
 )
 from stator._settings._stance import set_stance
+from stator._subject import report_of
 from stator.errors import (
     BackendFailed,
     InternalError,
@@ -86,7 +87,14 @@ __all__ += [
 ]
 __all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register_backend"]
 __all__ += ["Bisection", "bisect"]
-__all__ += ["explain", "list_modes", "list_options", "set_default_backend", "set_stance"]
+__all__ += [
+    "explain",
+    "list_modes",
+    "list_options",
+    "report_of",
+    "set_default_backend",
+    "set_stance",
+]
 __all__ += [
     "allow_in_graph",
     "assume_constant_result",

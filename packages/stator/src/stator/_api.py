@@ -2,7 +2,7 @@
 keywords."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Concatenate, Literal, TypedDict, Unpack, overload
 
 import torch
 
@@ -10,10 +10,11 @@ from stator._control import follow_resets_of_torch, is_disabled
 from stator._program._traceback import hide
 from stator._settings._options import Options, Stack, make_options
 from stator._subject import compiled, in_place, refuse
+from stator._typing import C, Compiled, Decorator, M, P, S
 from stator.errors import BackendFailed, InvalidUse, UnknownBackend
 
-T = TypeVar("T")
-M = TypeVar("M", bound=torch.nn.Module)
+Mode = Literal["default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune"]
+"""The modes of `torch.compile`; see `list_modes`."""
 
 
 class Settings(TypedDict, total=False):
@@ -22,7 +23,7 @@ class Settings(TypedDict, total=False):
     backend: str | Callable[..., Any] | None
     fullgraph: bool
     dynamic: bool | None
-    mode: str | None
+    mode: Mode | None
     options: Mapping[str, Any] | None
     name: str | None
     disable: bool
@@ -33,7 +34,29 @@ class Settings(TypedDict, total=False):
 
 
 @overload
-def compile(model: None = None, **settings: Unpack[Settings]) -> Callable[[T], T]: ...
+def compile(  # type: ignore[overload-overlap]
+    model: M, **settings: Unpack[Settings]
+) -> M: ...
+
+
+@overload
+def compile(  # type: ignore[overload-overlap]
+    model: C, **settings: Unpack[Settings]
+) -> C: ...
+
+
+@overload
+def compile(
+    model: Callable[Concatenate[M, P], S], **settings: Unpack[Settings]
+) -> Callable[Concatenate[M, P], S]: ...
+
+
+@overload
+def compile(model: Callable[P, S], **settings: Unpack[Settings]) -> Compiled[P, S]: ...
+
+
+@overload
+def compile(model: None = None, **settings: Unpack[Settings]) -> Decorator: ...
 
 
 @overload
@@ -46,7 +69,7 @@ def compile(
     backend: str | Callable[..., Any] | None = None,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    mode: str | None = None,
+    mode: Mode | None = None,
     options: Mapping[str, Any] | None = None,
     name: str | None = None,
     disable: bool = False,

@@ -1,4 +1,4 @@
-"""What the reasons of graph breaks mean, and what to try: the pages of
+"""The meaning of the reasons of graph breaks, and what to try: the pages of
 `docs/reference/unsupported`, as they ship with the package."""
 
 from __future__ import annotations

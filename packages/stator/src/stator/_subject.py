@@ -21,7 +21,7 @@ from stator._program._target import Root
 from stator._regions._backward_runner import BackwardRunner
 from stator._regions._region import Region
 from stator._regions._wrapper import make_wrapper, original_of, region_of
-from stator._report import LiveReport
+from stator._report import LiveReport, Report
 from stator._settings._deferred_warning import depth_of_the_user
 from stator._settings._options import Options
 from stator._settings._stance import REGIONS
@@ -204,6 +204,19 @@ def region_in(subject: Any) -> Region:
     """Return the region of anything that `compiled` or `in_place` gave."""
     region: Any = region_of(wrapper_in(subject))
     return region  # type: ignore[no-any-return]
+
+
+def report_of(compiled: object) -> Report:
+    """Return the report of a compiled function, method or module, or of a module compiled in
+    place.
+
+    Raises InvalidUse for what was not compiled by stator.
+    """
+    wrapper: Any = wrapper_in(compiled)
+    region: Any = None if wrapper is None else region_of(wrapper)
+    if region is None:
+        raise InvalidUse(f"{compiled!r} was not compiled by stator", "pass what compile returned")
+    return Report.of(region)
 
 
 def _next_inside(subject: Any) -> Any:

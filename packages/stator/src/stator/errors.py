@@ -6,9 +6,8 @@ from typing import Any
 
 import attrs
 import stator_backends
+from stator_bytecode import hide_own_modules
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
-
-from stator._program._traceback import hide_all
 
 __all__ = [
     "InternalError",
@@ -127,5 +126,5 @@ class backend_boundary:
             return
         cause = error.__cause__
         if cause is not None:
-            hide_all(cause, and_torch=True)
+            hide_own_modules(cause, and_torch=True)
         raise ours(error) from cause

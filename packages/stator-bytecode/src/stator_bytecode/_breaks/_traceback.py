@@ -8,11 +8,13 @@ and raises again with a bare `raise` (which adds none) is never seen:
         raise
 """
 
+import os
 from collections.abc import Callable, Container
-from types import CodeType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from stator_bytecode._fields import exception_field, set_exception_field
+from stator_bytecode._own_module import is_own_module
 
 PASSED_OVER = " (as importlib._bootstrap)"
 
@@ -37,6 +39,29 @@ def hide(error: BaseException, own: Container[CodeType]) -> None:
     while entry is not None and entry.tb_frame.f_code in own:
         entry = entry.tb_next
     set_exception_field(error, "__traceback__", entry)
+
+
+def hide_own_modules(error: BaseException, and_torch: bool = False) -> None:
+    """Drop the outermost entries of `error`'s traceback that are of modules of these packages, or
+    of torch; none if `STATOR_FULL_TRACEBACK=1` is in the environment."""
+    if shows_own_frames():
+        return
+    entry = exception_field(error, "__traceback__")
+    while entry is not None and _is_of_own_module(entry.tb_frame, and_torch):
+        entry = entry.tb_next
+    set_exception_field(error, "__traceback__", entry)
+
+
+def shows_own_frames() -> bool:
+    """Return True if the user wants to see the frames of these packages in tracebacks."""
+    return os.environ.get("STATOR_FULL_TRACEBACK", "") not in ("", "0")
+
+
+def _is_of_own_module(frame: FrameType, or_torch: bool) -> bool:
+    if PASSED_OVER in frame.f_code.co_filename:
+        return True
+    module = str(frame.f_globals.get("__name__"))
+    return is_own_module(module) or (or_torch and module.partition(".")[0] == "torch")
 
 
 def drop_outer(error: BaseException, count: int) -> None:

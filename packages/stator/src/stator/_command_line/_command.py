@@ -1,4 +1,4 @@
-"""What a command of `python -m stator` consists of."""
+"""The parts of a command of `python -m stator`."""
 
 from __future__ import annotations
 

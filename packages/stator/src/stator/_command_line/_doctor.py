@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import importlib.util
 import json
 import os
 import platform
@@ -84,8 +83,7 @@ def _versions() -> Iterator[Finding]:
     remedy = "" if release.startswith("2.13.") else "pip install torch==2.13.0"
     yield Finding("torch", release, remedy)
 
-    has_numpy = importlib.util.find_spec("numpy") is not None
-    yield Finding("NumPy", _version("numpy") if has_numpy else "absent; torch warns of that once")
+    yield Finding("NumPy", _version("numpy"))
     yield Finding("backends", ", ".join(stator_backends.list_backends()))
 
 

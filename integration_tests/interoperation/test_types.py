@@ -1,0 +1,82 @@
+"""What type checkers see of compiled objects: their signatures, and the report. `mypy --strict`
+checks this file; running it shows that the types are true."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+import stator
+import torch
+from torch import Tensor, nn
+
+X = torch.ones(2)
+
+
+@stator.compile
+def bare(x: Tensor, times: int = 1) -> Tensor:
+    return x * times
+
+
+@stator.compile(backend="eager", mode=None, dynamic=False)
+def with_settings(x: Tensor, times: int = 1) -> tuple[Tensor, int]:
+    return x * times, times
+
+
+class Plain:
+    @stator.compile(backend="eager")
+    def scaled(self, x: Tensor, by: float) -> Tensor:
+        return x * by
+
+
+class Scaling(nn.Module):
+    @stator.compile(backend="eager")
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2
+
+
+def of_a_module(module: nn.Module, x: Tensor) -> Tensor:
+    result: Tensor = module(x)
+    return result
+
+
+def test_a_function_keeps_its_signature_and_has_a_report() -> None:
+    assert_type(with_settings(X, times=2), tuple[Tensor, int])
+    assert_type(with_settings.report, stator.Report)
+    assert with_settings.report.graph_count == 1
+    assert bare.__name__ == "bare"
+
+
+def test_a_method_is_bound() -> None:
+    result = assert_type(Plain().scaled(X, 2.0), Tensor)
+    assert result.tolist() == [2.0, 2.0]
+    assert_type(Plain().scaled.report, stator.Report)
+
+
+def test_a_module_stays_one_and_its_forward_may_be_compiled() -> None:
+    model = assert_type(stator.compile(Scaling(), backend="eager"), Scaling)
+    assert isinstance(model(X), Tensor)
+
+
+def test_a_function_of_a_module_keeps_its_type() -> None:
+    compiled = stator.compile(of_a_module, backend="eager")
+    assert_type(compiled(Scaling(), X), Tensor)
+    assert_type(stator.report_of(compiled), stator.Report)
+    assert compiled(Scaling(), X).tolist() == [2.0, 2.0]
+    assert stator.report_of(compiled).graph_count == 1
+
+
+def test_a_class_stays_one() -> None:
+    class Adding:
+        def __call__(self, x: Tensor) -> Tensor:
+            return x + 1
+
+    made = assert_type(stator.compile(Adding, backend="eager"), type[Adding])
+    assert made()(X).tolist() == [2.0, 2.0]
+
+
+def test_the_report_of_anything_compiled() -> None:
+    module = stator.compile(Scaling(), backend="eager")
+    in_place = stator.compile_in_place(nn.Linear(2, 2), backend="eager")
+    for model in (module, in_place):
+        model(X)
+        assert stator.report_of(model).op_count == 1
