@@ -197,6 +197,7 @@ OURS = {
     "uncompiled": "operators that run as they are although the backend compiles: 'warn', 'error' "
     "or 'allow'; None: a warning",
     "guard_filter_fn": "a function that decides which guards are checked: see `_guard_filter.py`",
+    "regions": "equal blocks are captured and compiled once: 'auto', 'always' or 'off'",
 }
 """The keys of `options` that are no backend's, and the effect of each."""
 ENVIRONMENT = {"oracle": "STATOR_ORACLE", "check": "STATOR_CHECK"}
@@ -225,6 +226,7 @@ class Options:
     keep_text: bool = True
     uncompiled: str | None = None
     guard_filter_fn: Filter | None = None
+    regions: str = "auto"
     opcodes: Mapping[str, OpcodeHandler] = attrs.field(init=False, eq=False, repr=False)
     key: int = attrs.field(init=False, eq=False, repr=False)
     """The identity of the backend, which may be one that cannot be hashed; the options keep it
@@ -428,6 +430,8 @@ def _is_flag_or_none(value: object) -> bool:
 
 UNCOMPILED = ("warn", "error", "allow")
 """The policies for operators that run uncompiled."""
+REGIONS = ("auto", "off", "always")
+"""The policies for equal blocks."""
 
 
 _VALID: Mapping[str, tuple[Callable[[Any], bool], str]] = {
@@ -438,6 +442,10 @@ _VALID: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "uncompiled": (
         lambda value: value is None or value in UNCOMPILED,
         f"one of {', '.join(map(repr, UNCOMPILED))}",
+    ),
+    "regions": (
+        lambda value: value in REGIONS,
+        f"one of {', '.join(map(repr, REGIONS))}",
     ),
     "dynamic": (_is_flag_or_none, "True or False"),
 }
