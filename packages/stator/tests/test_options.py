@@ -11,6 +11,7 @@ import stator
 import torch
 from stator._settings._options import ENVIRONMENT, OURS
 from stator.errors import InvalidOption, UncompiledWarning
+from stator_backends import CountingBackend, aot_eager
 from torch.utils.checkpoint import checkpoint
 
 X = torch.arange(3.0)
@@ -151,6 +152,31 @@ def test_check(monkeypatch: pytest.MonkeyPatch) -> None:
     stator.reset()
     report_of()
     assert len(checked) == 2
+
+
+def test_regions() -> None:
+    class Layer(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = x.sin().cos().tanh().exp()
+            return x + y.sqrt().relu().abs().neg()
+
+    def compiled_operators(policy: str) -> int:
+        counting = CountingBackend(aot_eager)
+        layers = [Layer() for _ in range(4)]
+
+        def fn(x: torch.Tensor) -> torch.Tensor:
+            for layer in layers:
+                x = layer(x)
+            return x
+
+        compiled = stator.compile(fn, backend=counting, options={"regions": policy})
+        assert torch.equal(compiled(X), fn(X))
+        return sum(counting.ops)
+
+    found = [(compiled_operators(policy), policy) for policy in ("off", "auto", "always")]
+    assert found == [(4 * 9, "off"), (4 * 9, "auto"), (9, "always")]
+    with pytest.raises(InvalidOption, match="regions='on' is not valid"):
+        stator.compile(lambda x: x, backend="eager", options={"regions": "on"})
 
 
 def test_guard_filter_fn() -> None:

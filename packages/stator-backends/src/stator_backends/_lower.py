@@ -43,9 +43,17 @@ from ._contracts._history import begin_with_gradients, with_gradients_on
 from ._contracts._late_writes import LateWrite, defer_writes, with_late_writes, write_in_place
 from ._contracts._saved_tensors import retainable_graphs
 from ._eager import eager, graph_function
-from ._graph_facts import GraphSnapshot, all_nodes, example_of, placeholders, results_of
+from ._graph_facts import (
+    GraphSnapshot,
+    all_nodes,
+    example_of,
+    placeholders,
+    results_of,
+    tensors_returned,
+)
 from ._graph_spec import GraphSpec, mark_buffers
 from ._pieces._division import NATIVE, Division, calls_of, computes
+from ._pieces._fragments import starts_of_fragments
 from ._pieces._jagged_result import give_values
 from ._pieces._lowering import DividedLowering, Uncompiled, where_of
 from ._pieces._reasons import WRITES_WITH_GRADIENTS, divide, reason_for_whole
@@ -120,6 +128,7 @@ class LoweringOptions(TypedDict, total=False):
       it.
     - `defers_writes`: a graph that raises must not have written to its inputs, as far as that is
       possible: see `Lowered.late`.
+    - `regions`: "always" or "auto" if equal blocks of the graph are to be compiled once.
     - `writes_repro`: if the backend fails, writes the graph as a script; `BackendError.repro` is
       its path.
     """
@@ -133,6 +142,7 @@ class LoweringOptions(TypedDict, total=False):
     add_fake_kernels: Callable[[FakeTensorMode], None] | None
     hides_floats: bool
     defers_writes: bool
+    regions: str
     writes_repro: bool
 
 
@@ -203,6 +213,9 @@ def _lowered(job: _Job, options: LoweringOptions) -> Lowered:
     divide(job.gm, job.spec, division)
     if options.get("separable") and WRITES_WITH_GRADIENTS in division.native.values():
         return _run_as_it_is(evolve(job, backend=eager), WRITES_WITH_GRADIENTS)
+    if _divides_at_blocks(job, division, options):
+        takes_small = options.get("regions") == "always"
+        division.starts |= starts_of_fragments(job.gm, takes_small)
     if not division:
         lowered = _compiled(job, _layout_guards(job))
         if not lowered.refused or lowered.refused.startswith(_RESTART):
@@ -210,6 +223,28 @@ def _lowered(job: _Job, options: LoweringOptions) -> Lowered:
         at = lowered.refused_at
         division.add(calls_of(job.gm) if at is None else [at], lowered.refused)
     return _in_pieces(job, division, options)
+
+
+def _divides_at_blocks(job: _Job, division: Division, options: LoweringOptions) -> bool:
+    """Return True if equal blocks of a graph are to be pieces, which are compiled once.
+
+    By default, that is for Inductor, whose compilation of an operator takes the longest, and for
+    graphs without gradients: backward passes get slower, as nothing is fused over a border. A graph
+    that is divided for another reason stays as it is, and so does one whose writes wait for its
+    end.
+    """
+    regions = options.get("regions", "off")
+    if regions == "off" or division or job.defers_writes or not _shares_pieces(job):
+        return False
+    if regions == "always":
+        return True
+    has_gradients = any(value.requires_grad for value in tensors_returned(job.gm))
+    return job.spec.name == "inductor" and not has_gradients
+
+
+def _shares_pieces(job: _Job) -> bool:
+    """Return False for a backend that looks at where the inputs of a graph come from."""
+    return not uses_steps(job.backend) and not job.spec.wants_graph_spec
 
 
 _RESTART = "TensorifyScalarRestartAnalysis"
@@ -231,7 +266,15 @@ def _in_pieces(job: _Job, division: Division, options: LoweringOptions) -> Lower
         return _compiled(piece, [])
 
     ambient = job.ambient or _session.AmbientState.capture()
-    whole = DividedLowering(job.gm, job.inputs, job.spec, division, lower_piece, ambient)
+    whole = DividedLowering(
+        job.gm,
+        job.inputs,
+        job.spec,
+        division,
+        lower_piece,
+        ambient,
+        shares=_shares_pieces(job),
+    )
     made = whole.lower()
     return Lowered(
         graph_function(made.driver),

@@ -9,8 +9,8 @@ import torch
 from stator._control import follow_resets_of_torch, is_disabled
 from stator._program._traceback import hide
 from stator._settings._options import Options, Stack, make_options
+from stator._signature import C, CompiledCallable, Decorator, M, P, S
 from stator._subject import compiled, in_place, refuse
-from stator._typing import C, Compiled, Decorator, M, P, S
 from stator.errors import BackendFailed, InvalidUse, UnknownBackend
 
 Mode = Literal["default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune"]
@@ -52,7 +52,7 @@ def compile(
 
 
 @overload
-def compile(model: Callable[P, S], **settings: Unpack[Settings]) -> Compiled[P, S]: ...
+def compile(model: Callable[P, S], **settings: Unpack[Settings]) -> CompiledCallable[P, S]: ...
 
 
 @overload

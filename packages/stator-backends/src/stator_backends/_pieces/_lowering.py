@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +20,7 @@ from stator_backends._graph_facts import example_of, memory_of, placeholders
 from stator_backends._pieces._division import SETS_STATE, Division, NodeRun, computes, runs_of
 from stator_backends._pieces._driver import Piece, ValueOrigins, driver_of, piece_of, shares_memory
 from stator_backends._pieces._reasons import divide
+from stator_backends._pieces._structure import structure_of
 
 ROUNDS = 20
 """The number of times that a graph is divided again for an operator which a compiler refuses; then
@@ -101,6 +102,9 @@ class DividedLowering:
     ambient: _session.AmbientState
     rounds: int = 0
     known: dict[tuple[Node, ...], tuple[Piece, LoweredPiece]] = attrs.field(factory=dict)
+    shares: bool = True
+    """True if pieces of one structure are compiled once: the backend does not look at sources."""
+    made: dict[Hashable, LoweredPiece] = attrs.field(factory=dict)
     managers: dict[Node, Any] = attrs.field(factory=dict)
     """The results of setters of modes, which those that restore the modes take."""
 
@@ -145,7 +149,7 @@ class DividedLowering:
         if not all(map(_is_describable, examples)):
             self._refuse(run, "a view of what was written to in another mode")
             return False
-        made = self.lower_piece(piece.module, examples, _session.AmbientState.capture())
+        made = self._made(piece, examples)
         if made.refused:
             self._refuse(run, made.refused, made.refused_at)
             return False
@@ -154,6 +158,17 @@ class DividedLowering:
             return False
         self.known[run.nodes] = compiled[run] = piece, made
         return True
+
+    def _made(self, piece: Piece, examples: list[Any]) -> LoweredPiece:
+        """Compile a piece, unless one of the same structure was compiled."""
+        modes = _session.AmbientState.capture()
+        structure = structure_of(piece, examples, modes) if self.shares else None
+        if structure is not None and structure in self.made:
+            return self.made[structure]
+        made = self.lower_piece(piece.module, examples, modes)
+        if structure is not None and not made.refused and not made.shape_guards:
+            self.made[structure] = made
+        return made
 
     def _refuse(self, run: NodeRun, reason: str, at: Node | None = None) -> None:
         """Let the refused operator run natively; or all of the run, if it is not known which."""

@@ -182,6 +182,7 @@ def _call_backend(
             hides_floats=policy.hides_floats,
             writes_repro=not can_retrace,
             defers_writes=_defers_writes(options, effects),
+            regions=options.regions,
         )
 
 

@@ -1,5 +1,4 @@
-"""Types of what `stator.compile` returns, for type checkers: signatures are kept, and there is a
-`report`.
+"""Signatures of what `stator.compile` returns, for type checkers, with the attribute `report`.
 
 A function whose first parameter is a module keeps its own type, as nothing else may override
 `forward` of `torch.nn.Module`.
@@ -22,7 +21,7 @@ C = TypeVar("C", bound=type)
 S = TypeVar("S")
 
 
-class Compiled(Protocol[P, R_co]):
+class CompiledCallable(Protocol[P, R_co]):
     """A compiled function; in a class it is a method, as a function is."""
 
     @property
@@ -38,12 +37,14 @@ class Compiled(Protocol[P, R_co]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
     @overload
-    def __get__(self, instance: None, owner: type) -> Compiled[P, R_co]: ...
+    def __get__(self, instance: None, owner: type) -> CompiledCallable[P, R_co]: ...
 
     @overload
     def __get__(
-        self: Compiled[Concatenate[Any, Q], R_co], instance: object, owner: type | None = None
-    ) -> Compiled[Q, R_co]: ...
+        self: CompiledCallable[Concatenate[Any, Q], R_co],
+        instance: object,
+        owner: type | None = None,
+    ) -> CompiledCallable[Q, R_co]: ...
 
 
 class Decorator(Protocol):
@@ -61,4 +62,4 @@ class Decorator(Protocol):
     ) -> Callable[Concatenate[M, P], S]: ...
 
     @overload
-    def __call__(self, subject: Callable[P, S]) -> Compiled[P, S]: ...
+    def __call__(self, subject: Callable[P, S]) -> CompiledCallable[P, S]: ...
