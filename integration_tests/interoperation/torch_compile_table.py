@@ -825,6 +825,12 @@ OPTIONS = [
         "capture the backward passes that start inside, as `stator.compiled_autograd` does",
     ),
     Row(
+        "regions",
+        SUPPORTED,
+        lambda: same(options={"regions": "always"}),
+        "compile equal blocks of a graph once",
+    ),
+    Row(
         "repeat_effects",
         SUPPORTED,
         lambda: same(options={"repeat_effects": False}),

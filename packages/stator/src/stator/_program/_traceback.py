@@ -27,7 +27,8 @@ def hide(error: BaseException) -> None:
     An error of ours shows the program only: where it called, and in its text what cannot be
     captured. `STATOR_FULL_TRACEBACK=1` in the environment shows all, and so does a fault of ours.
     """
-    drops_all = isinstance(error, StatorError) and not isinstance(error, InternalError)
+    cls = type(error)  # `isinstance` would call the `__class__` of an error of the program
+    drops_all = issubclass(cls, StatorError) and not issubclass(cls, InternalError)
     if drops_all and not shows_own_frames():
         hide_own_modules(error)
         return
