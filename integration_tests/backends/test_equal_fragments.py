@@ -27,7 +27,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.second(nn.functional.gelu(self.first(self.norm(x))).sin())
-        result: Tensor = x + self.drop(y.tanh()).cos() * self.scale
+        result: Tensor = x + (self.drop(y.tanh()) + 1).cos() * self.scale
         return result
 
 
@@ -233,6 +233,20 @@ def test_sizes_that_are_symbols_are_right() -> None:
     for rows in (3, 4, 7):
         x = torch.randn(rows, 8)
         torch.testing.assert_close(compiled(x), model(x))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Inductor's import gives one
+def test_weights_that_become_constants_are_those_of_each_block() -> None:
+    torch.manual_seed(0)
+    model = Deep().eval()
+    options = {"freezing": True, "regions": "always"}
+    compiled: Any = stator.compile(copy.deepcopy(model), options=options)
+    x = torch.randn(4, 8)
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x), model(x))
+    assert compiled.report.entry_count == 1
+    assert not compiled.report.recompiles
 
 
 @pytest.mark.slow

@@ -12,11 +12,13 @@ an operator are compiled, the operator runs natively between them, in program or
 its own line. Values keep their names. Gradients flow through as in one graph, and no guard is
 evaluated between pieces.
 
-Start at `lower_in_pieces`. `_reasons` decides which operators run natively, `_division` makes runs
-of nodes of it, `_driver` makes the modules.
+Start at `DividedLowering`. `_reasons` decides which operators run natively, `_fragments` where
+equal blocks begin, `_division` makes runs of nodes of it, `_driver` makes the modules, and
+`_structure` recognizes pieces that share their code.
 """
 
 from stator_backends._pieces._driver import nodes_called
 from stator_backends._pieces._lowering import Uncompiled
+from stator_backends._pieces._structure import NotCompared, argument_key
 
-__all__ = ["Uncompiled", "nodes_called"]
+__all__ = ["NotCompared", "Uncompiled", "argument_key", "nodes_called"]

@@ -166,7 +166,7 @@ class DividedLowering:
         if structure is not None and structure in self.made:
             return self.made[structure]
         made = self.lower_piece(piece.module, examples, modes)
-        if structure is not None and not made.refused and not made.shape_guards:
+        if structure is not None and _is_shareable(made):
             self.made[structure] = made
         return made
 
@@ -242,6 +242,12 @@ class DividedLowering:
             if self.division.native.get(node) and computes(node)
         ]
         return Divided(driver, tuple(guards), tuple(shape_guards), tuple(uncompiled))
+
+
+def _is_shareable(made: LoweredPiece) -> bool:
+    """Return False for code that holds values of its inputs, or relies on numbers."""
+    holds_values = any(isinstance(guard, FrozenInputs) for guard in made.guards)
+    return not made.refused and not made.shape_guards and not holds_values
 
 
 def _is_describable(example: Any) -> bool:

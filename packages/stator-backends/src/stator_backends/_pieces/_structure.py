@@ -26,12 +26,14 @@ _CONSTANTS = (
     *(type(None), bool, int, float, complex, str, type(Ellipsis)),
     *(torch.dtype, torch.device, torch.layout, torch.memory_format),
 )
+ALIGNMENT = 16
+"""The bytes by which Inductor's kernels expect inputs to be aligned."""
 _CLASSES = (Tensor, torch.nn.Parameter)
 _MARKS = (KEPT, APART, "version")
 
 
-class _NotCompared(Exception):
-    """A piece with a value of a kind that is not compared."""
+class NotCompared(Exception):
+    """A graph with a value of a kind that is not compared."""
 
 
 def structure_of(piece: Piece, examples: Sequence[Any], modes: Hashable) -> Hashable | None:
@@ -43,35 +45,39 @@ def structure_of(piece: Piece, examples: Sequence[Any], modes: Hashable) -> Hash
         nodes = tuple(_node_key(node, numbers) for node in graph.nodes)
         values = _values_key([example_of(node) for node in graph.nodes])
         inputs = _values_key(examples)
-    except _NotCompared:
+    except NotCompared:
         return None
     return nodes, values, inputs, modes
 
 
 def _node_key(node: Node, numbers: dict[Node, int]) -> Hashable:
     if node.op in ("get_attr", "call_module"):
-        raise _NotCompared
+        raise NotCompared
     marks = tuple(node.meta.get(mark) for mark in _MARKS)
     if node.op == "placeholder":  # named after its source
         return node.op, marks
-    given = _argument_key(node.args, numbers), _argument_key(node.kwargs, numbers)
+    given = argument_key(node.args, numbers), argument_key(node.kwargs, numbers)
     target = node.target if isinstance(node.target, str) else (id(node.target), str(node.target))
     return node.op, target, marks, "writes" in node.meta, given
 
 
-def _argument_key(value: object, numbers: dict[Node, int]) -> Hashable:
+def argument_key(value: object, numbers: dict[Node, int]) -> Hashable:
+    """Return what equal arguments of nodes have in common; `numbers` are those of the nodes.
+
+    Raises NotCompared for a value that is no constant.
+    """
     if isinstance(value, Node):
         return Node, numbers[value]
     if isinstance(value, tuple | list):
-        return type(value), tuple(_argument_key(item, numbers) for item in value)
+        return type(value), tuple(argument_key(item, numbers) for item in value)
     if isinstance(value, dict):
         items = value.items()
-        return dict, tuple((key, _argument_key(item, numbers)) for key, item in items)
+        return dict, tuple((key, argument_key(item, numbers)) for key, item in items)
     if isinstance(value, slice):
         parts = value.start, value.stop, value.step
-        return slice, tuple(_argument_key(part, numbers) for part in parts)
+        return slice, tuple(argument_key(part, numbers) for part in parts)
     if type(value) not in _CONSTANTS:
-        raise _NotCompared
+        raise NotCompared
     return type(value), repr(value)
 
 
@@ -86,20 +92,22 @@ def _value_key(value: Any, memory: dict[int, int]) -> Hashable:
     if isinstance(value, Tensor):
         return _tensor_key(value, memory)
     if type(value) not in _CONSTANTS:
-        raise _NotCompared
+        raise NotCompared
     return type(value), repr(value)
 
 
 def _tensor_key(tensor: Tensor, memory: dict[int, int]) -> Hashable:
     is_fake = isinstance(tensor, torch._subclasses.FakeTensor)
     if not (is_fake or type(tensor) in _CLASSES) or not has_storage(tensor):
-        raise _NotCompared
+        raise NotCompared
     layout = (*tensor.shape, *tensor.stride(), tensor.storage_offset())
     if tensor.is_inference() or not all(type(number) is int for number in layout):
-        raise _NotCompared
+        raise NotCompared
 
+    # a compiler relies on the alignment of an input that keeps its address
+    is_aligned = is_fake or tensor.data_ptr() % ALIGNMENT == 0
     shared = memory.setdefault(memory_of(tensor), len(memory))
     kind = tensor.dtype, tensor.device, tensor.is_conj(), tensor.is_neg()
     history = tensor.requires_grad, is_leaf(tensor), tensor._is_view()
     is_parameter = isinstance(tensor, torch.nn.Parameter)
-    return tensor.dim(), layout, kind, history, is_parameter, shared
+    return tensor.dim(), layout, kind, history, is_parameter, is_aligned, shared

@@ -15,16 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_backends import AmbientState, Backend, Lowered, spec_of, uses_steps
+from stator_backends import (
+    AmbientState,
+    Backend,
+    Lowered,
+    NotCompared,
+    argument_key,
+    spec_of,
+    uses_steps,
+)
 from torch import fx
 
 if TYPE_CHECKING:
     from stator_subgraphs import CapturedGraph
 
-_CONSTANTS = (
-    *(type(None), bool, int, float, complex, str, type(Ellipsis)),
-    *(torch.dtype, torch.device, torch.layout, torch.memory_format),
-)
 _CLASSES = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -36,10 +40,6 @@ class KnownGraph:
     module: fx.GraphModule
 
 
-class _Incomparable(Exception):
-    """A graph with a value of a kind that cannot be compared for equality."""
-
-
 def key_of(captured: CapturedGraph, ambient: AmbientState, backend: Backend) -> Hashable | None:
     """Return what two graphs with the same compiled code have in common; None for a graph that is
     not compared."""
@@ -47,7 +47,7 @@ def key_of(captured: CapturedGraph, ambient: AmbientState, backend: Backend) -> 
         nodes = _key_of_graph(captured.graph)
         sources = tuple(item.source for item in captured.inputs if _reads_sources(backend))
         inputs = tuple(_keys_of_inputs(captured.example_inputs()))
-    except _Incomparable:
+    except NotCompared:
         return None
     return nodes, sources, inputs, captured.keeps_history, ambient
 
@@ -69,10 +69,10 @@ def _key_of_node(node: fx.Node, numbers: dict[fx.Node, int]) -> Hashable:
         if isinstance(body, fx.GraphModule):
             return node.op, node.name, _key_of_graph(body.graph)
     if node.op in ("get_attr", "call_module"):
-        raise _Incomparable
+        raise NotCompared
     if node.op == "placeholder":  # which is named after its source
         return node.op, node.args
-    given = _key_of(node.args, numbers), _key_of(node.kwargs, numbers)
+    given = argument_key(node.args, numbers), argument_key(node.kwargs, numbers)
     marks = tuple(node.meta.get(mark) for mark in _MARKS)
     return node.op, node.name, node.target, marks, given
 
@@ -81,28 +81,13 @@ _MARKS = ("handled", "native", "starts", "apart", "kept")
 """Metadata that decides how a graph is compiled, or what its code keeps."""
 
 
-def _key_of(value: object, numbers: dict[fx.Node, int]) -> Hashable:
-    if isinstance(value, fx.Node):
-        return fx.Node, numbers[value]
-    if isinstance(value, tuple | list):
-        return type(value), tuple(_key_of(item, numbers) for item in value)
-    if isinstance(value, dict):
-        return dict, tuple((key, _key_of(item, numbers)) for key, item in value.items())
-    if isinstance(value, slice):
-        parts = value.start, value.stop, value.step
-        return slice, tuple(_key_of(part, numbers) for part in parts)
-    if type(value) not in _CONSTANTS:
-        raise _Incomparable
-    return type(value), repr(value)
-
-
 def _keys_of_inputs(inputs: list[Any]) -> Iterator[Hashable]:
     storages: dict[int, int] = {}
     for tensor in inputs:
         if type(tensor) not in _CLASSES or tensor.layout is not torch.strided:
-            raise _Incomparable
+            raise NotCompared
         if tensor.__dict__ or tensor.is_inference():
-            raise _Incomparable
+            raise NotCompared
         shared = storages.setdefault(tensor.untyped_storage()._cdata, len(storages))
         flags = tensor.requires_grad, tensor.is_leaf, tensor.is_conj(), tensor.is_neg()
         layout = tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
