@@ -23,8 +23,9 @@ _SECONDS = 2.0
 
 @attrs.frozen
 class Times:
-    """CPU seconds of the first call, with the import of the compiler and what C++ compilers take,
-    and of a steady call; and the most bytes of tensors that are alive at once in a steady call."""
+    """CPU seconds of the first calls, until nothing compiles any more, with the import of the
+    compiler and what C++ compilers take, and of a steady call; and the most bytes of tensors that
+    are alive at once in a steady call."""
 
     first: float
     steady: float
@@ -38,10 +39,10 @@ def measure_times(workload: Workload, side: str) -> Times:
     start = _cpu()
     _, run = compile_program(program, side, "inductor")
     with torch.set_grad_enabled(workload.gradients):
-        call(program, run, 0)()
-        first = _cpu() - start
-        for number in range(1, _WARM_CALLS):
+        # the first one alone may be a call for which stator compiles nothing
+        for number in range(_WARM_CALLS):
             call(program, run, number)()
+        first = _cpu() - start
 
         steady = _steady(lambda: call(program, run, _WARM_CALLS))
         # Memory that the second call frees, such as gradients, was made by the first.

@@ -15,7 +15,7 @@ COUNT_HEAD = """\
 | workload | plain | outside | inside | compiled in all | graphs | exception |
 |---|---|---|---|---|---|---|"""
 RATIO_HEAD = """\
-| workload | steady call | first call | memory |
+| workload | steady call | first calls | memory |
 |---|---|---|---|"""
 _HEAD = """# Compiled share
 
@@ -38,7 +38,7 @@ _RATIO_TEXT = """\
 ## Inductor
 
 Figures of stator with Inductor as multiples of torch.compile's. Each process has empty caches of its own; processes of the two compilers
-alternate. Times are CPU times, the least of several processes. The first call has the import of the compiler and what the C++ compiler
+alternate. Times are CPU times, the least of several processes. The first calls, four of them, have the import of the compiler and what the C++ compiler
 takes. *Memory* is the most bytes of tensors, parameters too, that are alive at once in a steady call.
 
 """
@@ -125,7 +125,7 @@ def ratio_summary(ratios: Iterable[Ratios]) -> str:
     """Return geometric means and maxima."""
     found = list(ratios)
     cells = []
-    for field, title in (("steady", "steady call"), ("first", "first call"), ("memory", "memory")):
+    for field, title in (("steady", "steady call"), ("first", "first calls"), ("memory", "memory")):
         values = [getattr(each, field) for each in found]
         mean = math.exp(sum(map(math.log, values)) / len(values))
         cells.append(f"{title} {mean:.2f}, at most {max(values):.2f}")
