@@ -22,6 +22,7 @@ from stator_variables import (
     GraphValue,
     Journal,
     Kwargs,
+    Space,
     TraceLocations,
     is_level_open,
 )
@@ -40,6 +41,7 @@ from stator_subgraphs._call import (
 )
 from stator_subgraphs._captured_graph import Body, CapturedGraph
 from stator_subgraphs._constant import constant_of, truth_of
+from stator_subgraphs._equal_calls import EqualCalls
 from stator_subgraphs._fake import World
 from stator_subgraphs._finish import captured_graph
 from stator_subgraphs._input import Inputs
@@ -91,6 +93,10 @@ class OutputGraph:
     def current(self) -> Graph:
         """The graph that is being recorded, that of a body while one is traced."""
         return self._state.current.graph
+
+    def equal_calls(self, t: Space) -> EqualCalls:
+        """Return what repeats equal calls of modules in the trace with the state `t`."""
+        return EqualCalls(t, self._state)
 
     @contextmanager
     def tracing(self) -> Iterator[None]:

@@ -98,6 +98,7 @@ from stator_variables._tracker import (
     LazyTracker,
     VariableTracker,
     is_a,
+    is_pending,
     real_of,
     realize,
     source_of,
@@ -166,6 +167,7 @@ __all__ += [
     "TensorTracker",
     "VariableTracker",
     "is_a",
+    "is_pending",
     "realize",
 ]
 __all__ += [

@@ -135,6 +135,7 @@ class Space(Operations):
     overrides: Overrides = Factory(Overrides)
     streams: Streams = Factory(Streams)  # steps on streams of random numbers
     builders: Any = None  # a `BuilderTable` from outside
+    equal_calls: Any = None  # a `CallRepeater`, or None: each call is interpreted
 
     # -- where the program is ----------------------------------------------------------------------
     def where(self) -> SourceSpan:
@@ -162,9 +163,9 @@ class Space(Operations):
         return after(result, partial(self.machine.domain.complete, then))
 
     # -- guards ------------------------------------------------------------------------------------
-    def guard(self, source: Source | None, kind: Kind) -> None:
+    def guard(self, source: Source | None, kind: Kind, where: SourceSpan | None = None) -> None:
         """Rely on a fact of an existing value; new values (no source) need none, nor what holds of
-        one object."""
+        one object. `where` is the line that needs it, by default the one that is interpreted."""
         if type(source) is CapturedSource and isinstance(kind, SameObject):
             source, kind = kind.other, type(kind)(source)  # which may be another the next time
         if source is None or (type(source) is CapturedSource and not kind.of_contents):
@@ -177,7 +178,7 @@ class Space(Operations):
             )
         key = (source, type(kind), kind.merge_key)
         if key not in self.guards:
-            self.guards[key] = Guard(source, kind, self.where())
+            self.guards[key] = Guard(source, kind, self.where() if where is None else where)
         if type(kind) is Length:
             self.guards.pop((source, LongerThan, None), None)  # which follows
 

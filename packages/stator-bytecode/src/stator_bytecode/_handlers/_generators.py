@@ -27,6 +27,8 @@ def return_value(machine: Machine, frame: Frame, instr: Instruction) -> int:
             if slot is not value:
                 machine.domain.drop(slot, callers, value)
     machine.frames.pop()
+    if frame.returned is not None:
+        frame.returned(value)
     return machine.deliver(frame, value)
 
 

@@ -8,6 +8,7 @@ can be turned into a native frame (`_stub.py`) or saved as data and continued la
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Any
 
 from attrs import Factory, define, frozen
@@ -111,6 +112,8 @@ class Frame:
     generator: GeneratorState | None = None
     handled: Any = None  # the exception being handled here, None when none is
     parked: Parked | None = None
+    # called with its result, should it return in this run: no copy has it
+    returned: Callable[[Any], None] | None = None
 
     @property
     def then(self) -> Then | None:

@@ -42,7 +42,8 @@ from stator_subgraphs._structure import rebuild
 
 ValueOrigin = tuple[str, Any]
 """The place of a value: ("argument", position), ("part", a source), ("kept", a symbol); of a result
-also ("input", position), ("output", position), ("constant", tracker)."""
+also ("input", position), ("output", position), ("constant", tracker); of a call that is recorded
+again ("node", one of the first call) and ("tuple", places)."""
 
 
 # -- a call ----------------------------------------------------------------------------------------
@@ -107,13 +108,21 @@ def _identity(vt: object) -> Any:
 def _kind(vt: Any) -> Any:
     if not is_a(vt, TensorTracker):
         return vt.cls, None if _is_object(vt) else repr(_constant(vt.constant()))
+    return vt.cls, *kind_with_history(vt.example)
+
+
+def kind_with_history(example: Any) -> tuple[Any, ...]:
+    """Return what operators and the program may find of an example: its properties, and whether it
+    has a history."""
+    if not isinstance(example, Tensor):
+        return (kind_of(example),)
     bits = (
-        _is_leaf(vt.example),
-        vt.example.is_conj(),
-        vt.example.is_neg(),
-        vt.example.is_inference(),
+        _is_leaf(example),
+        example.is_conj(),
+        example.is_neg(),
+        example.is_inference(),
     )
-    return vt.cls, kind_of(vt.example), bits
+    return kind_of(example), bits
 
 
 def _is_leaf(tensor: Tensor) -> bool | None:
@@ -151,7 +160,8 @@ class ReusableRegion:
         touches = t.heap.changed or any(is_a(vt, TensorTracker) for vt in changed) or body.written
         if touches or body.arguments or body.tracer.unbacked:
             return None
-        facts = _Facts(call, body)
+        given = [_outside(body, leaf) for leaf in call.leaves]
+        facts = Facts(call, given)
         inputs = [facts.place(traced) for traced in body.lifted]
         leaves, spec = flatten(t, result)
         results = [_result(body, leaf) for leaf in leaves]
@@ -173,7 +183,7 @@ class ReusableRegion:
         relies on."""
         moved: dict[Any, Source] = {name: source_of(leaf) for name, leaf in call.objects.items()}
         for fact in self.facts:
-            call.t.guard(_moved(fact.source, moved), fact.kind)
+            call.t.guard(moved_source(fact.source, moved), fact.kind)
         found = [_read(call, kind, where, moved) for kind, where in self.inputs]
         pairs = zip(found, self.body.inputs, strict=True)
         return (
@@ -225,26 +235,27 @@ def _read(call: RegionCall, kind: str, where: Any, moved: dict[Any, Source]) -> 
         return call.leaves[where]
     if kind == "kept":
         return where
-    return wrap(call.t, where.evaluate(call.state), _moved(where, moved))
+    return wrap(call.t, where.evaluate(call.state), moved_source(where, moved))
 
 
-def _moved(source: Any, moved: dict[Any, Source]) -> Source:
+def moved_source(source: Any, moved: dict[Any, Source]) -> Source:
     """The same part of what a parameter refers to now; parts that are shared stay shared."""
     if isinstance(source, ParameterSource):
         return moved[source.parameter]
     if (found := moved.get(id(source))) is None:
-        found = moved[id(source)] = evolve(source, whole=_moved(source.whole, moved))
+        found = moved[id(source)] = evolve(source, whole=moved_source(source.whole, moved))
     return found
 
 
 # -- what it relies on -----------------------------------------------------------------------------
-class _Facts:
+class Facts:
     """The facts that the trace established about parts of the arguments; `found` is None if one
     cannot be transferred to others."""
 
-    def __init__(self, call: RegionCall, body: Body) -> None:
+    def __init__(self, call: RegionCall, given: list[Any]) -> None:
+        """`given` are the nodes of the tensors among the arguments, None for other arguments."""
         self.call = call
-        self.given = [_outside(body, leaf) for leaf in call.leaves]
+        self.given = given
         self.names = {source_of(leaf): name for name, leaf in call.objects.items()}
         self.relative: dict[Any, Source | None] = {
             source: ParameterSource(name) for source, name in self.names.items()
@@ -264,8 +275,8 @@ class _Facts:
             *t.guards.values(),
             *(Guard(source, kept) for source, kept, _ in t.heap.present),
         ]:
-            if any(map(self._mentions, guard.sources)):
-                source = self._relative(guard.source)
+            if any(map(self.mentions, guard.sources)):
+                source = self.relative_to_objects(guard.source)
                 yield (
                     None if source is None or guard.kind.others else evolve(guard, source=source)
                 )
@@ -276,18 +287,20 @@ class _Facts:
         for tracker, known, other in self.call.t.heap.aliases:
             if any(tracker is leaf for leaf in self.call.leaves if is_a(leaf, TensorTracker)):
                 yield None
-            elif self._mentions(other):
-                source = None if self._mentions(known) else self._relative(other)
+            elif self.mentions(other):
+                source = None if self.mentions(known) else self.relative_to_objects(other)
                 yield None if source is None else Guard(source, Is(real_of(tracker)))
 
-    def _mentions(self, source: Source) -> bool:
+    def mentions(self, source: Source) -> bool:
         while isinstance(source, PartSource) and source not in self.names:
             source = source.whole
-        return source in self.names or any(map(self._mentions, source.children))
+        return source in self.names or any(map(self.mentions, source.children))
 
-    def _relative(self, source: Any) -> Source | None:
+    def relative_to_objects(self, source: Any) -> Source | None:
         if source not in self.relative:
-            whole = self._relative(source.whole) if isinstance(source, PartSource) else None
+            whole = (
+                self.relative_to_objects(source.whole) if isinstance(source, PartSource) else None
+            )
             self.relative[source] = None if whole is None else evolve(source, whole=whole)
         return self.relative[source]
 
@@ -297,7 +310,7 @@ class _Facts:
             return "argument", self.given.index(traced.node)
         if isinstance(traced.example, torch.SymInt):
             return "kept", traced
-        source = self._relative(self.sources.get(traced.node))
+        source = self.relative_to_objects(self.sources.get(traced.node))
         return None if source is None else ("part", source)
 
 

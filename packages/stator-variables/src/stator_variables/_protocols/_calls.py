@@ -45,7 +45,7 @@ from stator_variables._protocols import _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _torch_calls, _torch_functions
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a, real_of
 from stator_variables._trackers import (
     NONE,
     BuiltinTracker,
@@ -96,6 +96,9 @@ def call_function(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result
         if (found := t.call_by_rule(function, args, kwargs)) is not MISSING:
             return found
         _inlining.refuse_native(t, function)
+        if t.equal_calls is not None and _is_module_call(function.real, args):
+            found = t.equal_calls.repeated(function, args, kwargs)
+            return _observed(t, function, args, kwargs) if found is MISSING else found
     for flag, what in REFUSED_FLAGS.items():
         if function.code.co_flags & flag:
             raise t.unsupported("async", f"a call of {what}, {function.qualname}")
@@ -105,6 +108,18 @@ def call_function(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result
         and function.globals.real.get("__name__") == _TRANSFORMS
     ):
         return as_a_whole(frame)
+    return Invoke(frame)
+
+
+def _is_module_call(real: Any, args: Args) -> bool:
+    """Return True for the call of an existing module, which runs its hooks and its `forward`."""
+    return real is torch.nn.Module.__call__ and bool(args) and real_of(args[0]) is not MISSING
+
+
+def _observed(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Invoke:
+    """Interpret a call that an equal one may repeat later."""
+    frame = frame_for(t, function, args, kwargs)
+    frame.returned = t.equal_calls.begun(function, args, kwargs)
     return Invoke(frame)
 
 

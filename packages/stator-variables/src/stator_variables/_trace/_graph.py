@@ -58,6 +58,20 @@ class TraceLocations(Protocol):
 
     def current(self) -> TraceLocation: ...
 
+    def module(self, tracker: Any) -> tuple[str, str, type] | None:
+        """Return the entry of a module, see `TraceLocation.modules`; None for one without a
+        source."""
+
+
+class CallRepeater(Protocol):
+    """The calls of modules that were interpreted in a trace, for equal ones to repeat."""
+
+    def repeated(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
+        """Return the result of a call that does what an earlier one did; MISSING without one."""
+
+    def begun(self, function: Any, args: Args, kwargs: Kwargs) -> Callable[[Any], None]:
+        """Note a call that is interpreted now; the function is called with its result."""
+
 
 @frozen(eq=False)
 class GraphValue:

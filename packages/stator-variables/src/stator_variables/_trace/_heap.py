@@ -1,6 +1,6 @@
 """The existing objects that a trace has met, and those that it made."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from attrs import Factory, define
@@ -32,6 +32,8 @@ class Heap:
     """New containers and objects whose `id` was read."""
     present: list[tuple[Source, Any, Any]] = Factory(list)
     """Items and attributes that were found in existing objects: source, guard, tracker."""
+    repeated: list[Callable[[], Iterable[tuple[type, Source]]]] = Factory(list)
+    """The objects that calls read which repeat an earlier one: classes and sources."""
     made: dict[int, VariableTracker] = Factory(dict)
     """Classes made while tracing, by the identity of what represents them."""
 
@@ -68,7 +70,7 @@ class Heap:
         for table in (self.made, self.trackers, self.changed, self.assumed_distinct):
             table.clear()
         self.by_source.clear()
-        for record in (self.named, self.alive, self.aliases, self.present):
+        for record in (self.named, self.alive, self.aliases, self.present, self.repeated):
             record.clear()
 
     def facts(self) -> Iterator[tuple[Source, Kind]]:
@@ -99,6 +101,10 @@ class Heap:
         for vt in found.values():
             if vt.source is not None and not (is_drawn(vt.source) or self.is_of_made(vt.source)):
                 groups.setdefault(id(vt.cls), []).append(vt.source)
+        for read in self.repeated if classes else ():
+            for cls, source in read():
+                if id(cls) in classes:
+                    groups.setdefault(id(cls), []).append(source)
         for sources in groups.values():
             first = next((each for each in sources if type(each) is not CapturedSource), None)
             if len(sources) > 1 and first is not None:

@@ -236,6 +236,9 @@ class _Nowhere:
     def current(self) -> TraceLocation:
         return TraceLocation((), ())
 
+    def module(self, tracker: object) -> None:
+        """Return the entry of a module: there is none."""
+
 
 @attrs.define(eq=False)
 class _SegmentTrace:

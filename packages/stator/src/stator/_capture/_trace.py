@@ -106,10 +106,7 @@ def _traced(
     places = MachineLocations()
     graph = options.stack.graph(places, capture_data=options.captures_data)
     policy = _policy_of_backend(policy, options)
-    handlers, builders = options.stack.tables()
-    tracing = variables.StandardSpace(
-        graph, handlers, policy, variables.Journal(), builders=builders
-    )
+    tracing = _new_space(options, graph, policy)
     domain = options.stack.domain(tracing)
     depth_limit = sys.getrecursionlimit()
     machine = Machine(domain, options.opcodes, depth_limit, policy.native_calls)
@@ -139,6 +136,15 @@ def _traced(
     finally:
         variables.restore_modes(tracing)
         release(tracing, machine, places)
+
+
+def _new_space(options: Options, graph: Any, policy: variables.Policy) -> variables.Space:
+    handlers, builders = options.stack.tables()
+    space = variables.StandardSpace(graph, handlers, policy, variables.Journal(), builders=builders)
+    repeats = getattr(graph, "equal_calls", None)  # a graph layer may have none
+    if repeats is not None and options.regions != "off":
+        space.equal_calls = repeats(space)
+    return space
 
 
 def _guard_shapes(

@@ -104,7 +104,7 @@ class MachineLocations:
         for frame in frames:
             if frame.code.raw.co_name == "_call_impl" and frame.slots:
                 first = frame.slots[0]  # a cell where a nested function uses `self`
-                entry = self._module(getattr(first, "content", first))
+                entry = self.module(getattr(first, "content", first))
                 if entry is not None:
                     key, path, cls = entry
                     if call := self._call_number(key, frame):
@@ -119,7 +119,8 @@ class MachineLocations:
         _, number = calls.setdefault(id(frame), (frame, len(calls)))
         return int(number)
 
-    def _module(self, tracker: Any) -> tuple[str, str, type] | None:
+    def module(self, tracker: Any) -> tuple[str, str, type] | None:
+        """Return the entry of a module, see `TraceLocation.modules`."""
         if (known := self._known.get(id(tracker))) is None:
             cls = tracker.cls
             if not issubclass(cls, torch.nn.Module) or tracker.source is None:
