@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from attrs import Factory, define, field
+from attrs import Factory, define, field, frozen
 from stator_bytecode.errors import Unsupported
-from stator_guards import Guard, Source, TensorMatch
+from stator_guards import CANNOT_READ, Guard, PartSource, Source, TensorMatch
 from stator_variables import (
     MISSING,
     Args,
@@ -29,13 +29,16 @@ from stator_variables import (
     TensorTracker,
     TupleTracker,
     from_traced,
+    held_by_changed,
     is_a,
     is_pending,
+    owner_of,
     real_of,
     source_of,
     wrap,
 )
 from torch.fx import Node
+from torch.utils._pytree import SUPPORTED_NODES
 
 from stator_subgraphs._fragment import Fragment, fragment_of, record_again
 from stator_subgraphs._operators._reuse import (
@@ -59,16 +62,24 @@ class EqualCalls:
 
     t: Space
     state: GraphState
+    changes: ReadableChanges = field(init=False)
     known: dict[type, list[InterpretedCall]] = Factory(dict)
     failures: dict[type, int] = Factory(dict)
 
+    @changes.default
+    def _changes(self) -> ReadableChanges:
+        return ReadableChanges(self.t)
+
+    def _moment(self) -> Moment | None:
+        return moment_of(self.t, self.state, self.changes)
+
     def begun(self, function: Any, args: Args, kwargs: Kwargs) -> Callable[[Any], None] | None:
         """Note a call that is interpreted now; the function is called with its result."""
-        start = _moment(self.t, self.state)
+        start = self._moment()
         last = self._last_node()
 
         def returned(result: Any) -> None:
-            if start is not None and start == _moment(self.t, self.state):
+            if start is not None and start == self._moment():
                 self._remember(function, args, kwargs, (last, self._last_node()), result)
 
         return None if start is None else returned
@@ -79,13 +90,13 @@ class EqualCalls:
         known = self.known.get(cls)
         if not known or self.failures.get(cls, 0) >= PATIENCE:
             return MISSING
-        start = _moment(self.t, self.state)
+        start = self._moment()
         call = None if start is None else called(self.t, function, args, kwargs)
-        if call is None:
+        if start is None or call is None:
             return MISSING
         tried = False
         for earlier in known:
-            if earlier.moment == start and earlier.call.outline == call.outline:
+            if earlier.moment.state == start.state and earlier.call.outline == call.outline:
                 tried = True
                 if (result := earlier.repeat(self.state, call)) is not MISSING:
                     return result
@@ -101,7 +112,7 @@ class EqualCalls:
             return
         call = called(self.t, function, args, kwargs)
         if call is not None and nodes[0].graph is not None:
-            start = _moment(self.t, self.state)
+            start = self._moment()
             interpreted = InterpretedCall(call, start, nodes, result)
             known.append(interpreted)
             self.t.journal.record(lambda: known.remove(interpreted))
@@ -132,21 +143,37 @@ class InterpretedCall:
 
 
 def called(t: Space, function: Any, args: Args, kwargs: Kwargs) -> RegionCall | None:
-    """Return the call as one that may be like another; None for one of unread or new objects."""
-    leaves = [*args, *kwargs.values()]
-    if any(map(_is_open, leaves)):
+    """Return the call as one that may be like another; None for one of new objects."""
+    args, kwargs = [*map(_unread, args)], {name: _unread(vt) for name, vt in kwargs.items()}
+    if any(map(_is_open, (*args, *kwargs.values()))):
         return None
     return RegionCall.of(t, function, args, kwargs)
 
 
+@frozen(eq=False)
+class Unread:
+    """An argument that was not looked at: that of an equal call is the same one."""
+
+    vt: Any
+
+    def __repr__(self) -> str:
+        return f"unread {id(self.vt)}"
+
+
+def _unread(vt: Any) -> Any:
+    return ConstantTracker(Unread(vt)) if is_pending(vt) else vt
+
+
 def _is_open(vt: Any) -> bool:
-    """Return True for an argument that nothing is known of without reading it, or that may be
-    changed."""
+    """Return True for an argument that may be changed, or that has a part which was not looked
+    at."""
     if is_pending(vt):
         return True
     if type(vt) is TupleTracker:
         return vt.cls is not tuple or any(map(_is_open, vt.items))
-    return type(vt) is TensorTracker and not is_plain(vt)
+    if type(vt) is TensorTracker:
+        return not is_plain(vt)
+    return vt.cls in SUPPORTED_NODES or vt.base in (list, tuple, dict)
 
 
 def is_plain(vt: TensorTracker) -> bool:
@@ -160,25 +187,56 @@ def is_plain(vt: TensorTracker) -> bool:
     )
 
 
-def _moment(t: Space, state: GraphState) -> Any:
-    """Return what two equal calls have in common besides their arguments, and what none of them may
-    change; None where no call is repeated."""
-    if t.heap.changed or t.touched or t.levels or t.scripted or t.is_sealed or t.streams.steps:
+@define(eq=False)
+class ReadableChanges:
+    """The changes of objects that any call may read: of existing ones, and of new ones that existing
+    ones lead to by now. No guard is about what is read of these."""
+
+    t: Space
+    count: int = 0
+    seen: int = 0
+    """The number of changes that were looked at."""
+    reached: set[int] = Factory(set)
+
+    def number(self) -> int:
+        writes = self.t.heap.writes
+        new = writes[self.seen :]
+        self.seen = len(writes)
+        if any(vt.source is not None or id(vt) in self.reached for vt in new):
+            self.count += 1
+            self.reached = held_by_changed(self.t.heap.changed)
+        return self.count
+
+
+@frozen
+class Moment:
+    """The state of the trace at the start or the end of a call, besides its arguments."""
+
+    state: tuple[Any, ...]
+    """The state that equal calls have in common."""
+    effects: tuple[Any, ...]
+    """The state that no call changes which can be repeated."""
+
+
+def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment | None:
+    """Return None where no call is repeated."""
+    if t.touched or t.levels or t.scripted or t.is_sealed or t.streams.steps or t.heap.made:
         return None
     if t.overrides.modes or t.cached.trial is not None or state.current is not state.root:
         return None
     heap, lifetimes = t.heap, t.lifetimes
     counted = (
         *(t.warnings, t.hooks, t.cached.calls, t.cached.varying, t.user_hashes.given),
-        *(heap.assumed_distinct, heap.named, heap.made, t.memory.copied, t.parts),
+        *(heap.assumed_distinct, heap.named, t.memory.copied, t.parts),
         *(lifetimes.observable, lifetimes.ended_locals, lifetimes.assumed_unobserved),
-        *(state.mode_undo, state.root.written, state.held, state.differentiated),
-        *(t.representing, t.inference.entered, t.inference.left, t.modes),
+        *(state.root.written, state.held, state.differentiated, t.inference.left),
     )
     flags = (t.makes_leaves, t.differentiates, t.has_reentrant, t.inference.ever)
-    more = (t.overrides.depth, t.overrides.subclasses, t.memory.has_arrays, t.memory.has_wrappers)
+    more = (t.overrides.subclasses, t.memory.has_arrays, t.memory.has_wrappers)
     modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), state.keeps_history
-    return (*map(len, counted), *flags, *more, *modes)
+    entered = map(len, (state.mode_undo, t.representing, t.inference.entered, t.modes))
+    now = (changes.number(), *modes, *entered, t.overrides.off, t.overrides.depth)
+    return Moment(now, (*map(len, counted), *flags, *more))
 
 
 # -- the summary of a call -------------------------------------------------------------------------
@@ -199,12 +257,11 @@ class Summary:
     result: ValueOrigin
 
     def repeat(self, state: GraphState, call: RegionCall) -> Any:
-        known = call.state
-        if not all(fact.holds(known) for fact in self.facts):
+        t, values = call.t, ValuesOfParts(call)
+        if not all(map(values.satisfy, self.facts)):
             return MISSING
-        t = call.t
         moved: dict[Any, Source] = {name: source_of(leaf) for name, leaf in call.objects.items()}
-        tensors = self._tensors(call, known, moved)
+        tensors = self._tensors(call, values, moved)
         if tensors is None:
             return MISSING
         inputs = [_input(call, place, tensors) for place in self.fragment.inputs]
@@ -222,13 +279,13 @@ class Summary:
         return _result(t, self.result, call, nodes)
 
     def _tensors(
-        self, call: RegionCall, known: Any, moved: dict[Any, Source]
+        self, call: RegionCall, values: ValuesOfParts, moved: dict[Any, Source]
     ) -> dict[Source, GraphValue] | None:
         """Return the tensors of this call by the sources in the summary; None if one is not
         alike."""
         found: dict[Source, GraphValue] = {}
         for source, kind in self.tensors.items():
-            value = source.evaluate(known)
+            value = values.read(source)
             if type(value) is not kind[0]:
                 return None
             vt: Any = wrap(call.t, value, moved_source(source, moved))
@@ -241,12 +298,56 @@ class Summary:
         return [(cls, moved_source(source, moved)) for cls, source in self.read]
 
 
+UNREADABLE = object()
+
+
+class ValuesOfParts:
+    """The values of parts of the objects among the arguments, each read once.
+
+    What was changed before has another value for the program by now: a part of it cannot be read.
+    """
+
+    def __init__(self, call: RegionCall) -> None:
+        changed = call.t.heap.changed.values()
+        self.changed = {id(real_of(each)) for vt in changed for each in (vt, owner_of(vt))}
+        self.state = call.state
+        self.known: dict[Source, Any] = {}
+
+    def read(self, source: Source) -> Any:
+        """Return the value, or UNREADABLE."""
+        if source not in self.known:
+            self.known[source] = value = self._read(source)
+            if id(value) in self.changed:
+                self.known[source] = UNREADABLE
+        return self.known[source]
+
+    def _read(self, source: Source) -> Any:
+        try:
+            if not isinstance(source, PartSource):
+                return source.evaluate(self.state)
+            whole = self.read(source.whole)
+            return UNREADABLE if whole is UNREADABLE else source.read(whole)
+        except CANNOT_READ:
+            return UNREADABLE
+
+    def satisfy(self, fact: Guard) -> bool:
+        """Return True if the fact holds here."""
+        value = None if fact.source is None else self.read(fact.source)
+        try:
+            return value is not UNREADABLE and fact.kind.holds(value, self.state)
+        except CANNOT_READ:
+            return False
+
+
 def summary_of(interpreted: InterpretedCall, state: GraphState) -> Summary | None:
     """Return None for a call that cannot be repeated."""
     call = interpreted.call
     given = [leaf.traced.node if is_a(leaf, TensorTracker) else None for leaf in call.leaves]
     facts = Facts(call, given)
     if facts.found is None or _reads_part_of_tensor(call):
+        return None
+    values = ValuesOfParts(call)
+    if any(values.read(fact.source) is UNREADABLE for fact in facts.found):
         return None
     fragment = fragment_of(state, interpreted.nodes, facts.place)
     tensors = _tensors_read(call, facts)

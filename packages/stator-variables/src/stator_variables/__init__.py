@@ -27,7 +27,7 @@ from stator_variables._library._dual_level import LEVEL as DUAL_LEVEL
 from stator_variables._library._dual_level import enters_level, mark_levels
 from stator_variables._library._modes import grad_mode
 from stator_variables._library._modes import restore as restore_modes
-from stator_variables._lifetime._reachability import walk
+from stator_variables._lifetime._reachability import held_by_changed, walk
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._dict_entries import items as dict_items
 from stator_variables._objects._hashing import UserHashReplay
@@ -87,6 +87,7 @@ from stator_variables._trace._graph import (
     TraceLocation,
     TraceLocations,
 )
+from stator_variables._trace._heap import owner_of
 from stator_variables._trace._journal import Journal
 from stator_variables._trace._late_import import LateImport
 from stator_variables._trace._policy import Policy, RetraceLimit
@@ -168,6 +169,7 @@ __all__ += [
     "VariableTracker",
     "is_a",
     "is_pending",
+    "owner_of",
     "realize",
 ]
 __all__ += [
@@ -199,6 +201,7 @@ __all__ += [
     "finalize_generators",
     "first_changed_user_hash",
     "has_few_parts",
+    "held_by_changed",
     "is_identity",
     "is_method",
     "is_opaque",

@@ -235,6 +235,7 @@ class Space(Operations):
 
     def mark_mutated(self, tracker: VariableTracker) -> None:
         """Note that an object was changed; one that existed before has effects to be replayed."""
+        self.heap.writes.append(tracker)
         for touched in self.touched:
             touched.setdefault(id(tracker), (tracker, self.where()))
         if tracker.source is None or id(tracker) in self.heap.changed:

@@ -34,7 +34,7 @@ def region(t: Space, args: Args, kwargs: Kwargs) -> Any:
     Eagerly it is a call, so effects are kept; writes are allowed where no gradient depends on them.
     """
     call, known = (
-        RegionCall.of(t, args[0], args[1:], kwargs),
+        _call_of(t, args, kwargs),
         t.shared.setdefault(ReusableRegion, []),
     )
     for before in known if call is not None else ():
@@ -49,7 +49,7 @@ def region(t: Space, args: Args, kwargs: Kwargs) -> Any:
         _refuse_as_torch(t, graph)
     _share(t.shared.setdefault(nested_region, []), graph)
     found = record_wrapping(t, nested_region, graph, "subgraph", result, _named)
-    call = RegionCall.of(t, args[0], args[1:], kwargs)  # sizes are better known now
+    call = _call_of(t, args, kwargs)  # sizes are better known now
     if call is not None and len(known) < MANY and len(t.heap.assumed_distinct) == distinct:
         _remember(
             t,
@@ -57,6 +57,10 @@ def region(t: Space, args: Args, kwargs: Kwargs) -> Any:
             ReusableRegion.of(call, graph, result, [vt for vt, _ in body.touched.values()]),
         )
     return found
+
+
+def _call_of(t: Space, args: Args, kwargs: Kwargs) -> RegionCall | None:
+    return None if t.heap.changed else RegionCall.of(t, args[0], args[1:], kwargs)
 
 
 def _refuse_as_torch(t: Space, graph: Any) -> None:

@@ -59,7 +59,7 @@ class RegionCall:
     @classmethod
     def of(cls, t: Space, function: object, args: Args, kwargs: Kwargs) -> RegionCall | None:
         """None for one whose body cannot serve another call, nor the other way round."""
-        if real_of(function) is MISSING or t.heap.changed:
+        if real_of(function) is MISSING:
             return None
         leaves, spec = flatten(t, TupleTracker([*args, *kwargs.values()]))
         if not _only_tuples(spec) or not all(map(_is_known, leaves)):

@@ -41,6 +41,12 @@ def reaches(
     return False
 
 
+def held_by_changed(changed: dict[int, Any]) -> set[int]:
+    """The identities of existing objects that were changed, and of all new ones that they lead
+    to."""
+    return {id(part) for part in walk(changed.values(), lambda part: news(part, changed))}
+
+
 def reached(holders: Iterable[Any], targets: Iterable[Any], changed: Container[int]) -> set[int]:
     """The identities of those of `targets` that they hold, or are."""
     return set(paths(holders, targets, changed))

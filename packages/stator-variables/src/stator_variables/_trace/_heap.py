@@ -26,6 +26,9 @@ class Heap:
     """Objects whose identities are keys above."""
     changed: dict[int, Any] = Factory(dict)
     """Existing trackers with effects, by id, in the order of their first changes."""
+    writes: list[Any] = Factory(list)
+    """The trackers that were changed, new ones included, once for each change: a rollback leaves
+    them."""
     assumed_distinct: dict[int, Any] = Factory(dict)
     """Trackers of existing objects that are taken for distinct ones, by identity."""
     named: list[Any] = Factory(list)
@@ -70,7 +73,8 @@ class Heap:
         for table in (self.made, self.trackers, self.changed, self.assumed_distinct):
             table.clear()
         self.by_source.clear()
-        for record in (self.named, self.alive, self.aliases, self.present, self.repeated):
+        records = self.named, self.alive, self.aliases, self.present, self.repeated, self.writes
+        for record in records:
             record.clear()
 
     def facts(self) -> Iterator[tuple[Source, Kind]]:
