@@ -189,8 +189,8 @@ def is_plain(vt: TensorTracker) -> bool:
 
 @define(eq=False)
 class ReadableChanges:
-    """The changes of objects that any call may read: of existing ones, and of new ones that existing
-    ones lead to by now. No guard is about what is read of these."""
+    """The changes of objects that any call may read: of existing ones, and of new ones that they
+    lead to by now. No guard is about what is read of these."""
 
     t: Space
     count: int = 0

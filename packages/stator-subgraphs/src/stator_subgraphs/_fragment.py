@@ -6,14 +6,17 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
 from attrs import frozen
 from stator_variables import GraphValue
+from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
 from torch.fx import Node
 
 from stator_subgraphs._call import project, record_call
+from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators._reuse import ValueOrigin
 from stator_subgraphs._state import GraphState
-from stator_subgraphs._structure import rebuild
+from stator_subgraphs._structure import rebuild, tensors_in
 
 
 @frozen(eq=False)
@@ -24,6 +27,8 @@ class Fragment:
     nodes: dict[Node, GraphValue]
     inputs: list[ValueOrigin]
     values: list[GraphValue]
+    fresh: set[Node]
+    """Those of the nodes that give a tensor in memory of its own, without a history."""
 
 
 def fragment_of(
@@ -44,7 +49,44 @@ def fragment_of(
                 values[given] = tracer.values[given]
     inputs = [place(traced) for traced in values.values()]
     known = [origin for origin in inputs if origin is not None]
-    return Fragment(found, known, [*values.values()]) if len(known) == len(inputs) else None
+    if len(known) != len(inputs):
+        return None
+    given_values = [*values.values()]
+    return Fragment(found, known, given_values, _fresh_nodes(given_values, found))
+
+
+def _fresh_nodes(inputs: list[GraphValue], nodes: dict[Node, GraphValue]) -> set[Node]:
+    """Return the nodes whose examples are determined by their properties alone: for inputs that are
+    alike, the example has no other relation to any tensor."""
+    known = {storage_of(one) for value in inputs for one in tensors_in(value.example)}
+    fresh: set[Node] = set()
+    for node, traced in nodes.items():
+        storages = {*map(storage_of, tensors_in(traced.example))}
+        if _has_plain_memory(traced.example) and known.isdisjoint(storages):
+            fresh.add(node)
+        known |= storages
+    return fresh
+
+
+def _has_plain_memory(example: Any) -> bool:
+    return (
+        type(example) is FakeTensor
+        and example.layout is torch.strided
+        and not (example.requires_grad or example.is_inference())
+        and not (example.is_conj() or example.is_neg() or example._is_view())
+        and example.constant is None
+        and type(example.storage_offset()) is int
+        and example.storage_offset() == 0
+    )
+
+
+def _like(state: GraphState, example: FakeTensor) -> FakeTensor:
+    """Return a fake with the same properties, in memory of its own."""
+    with in_kernel_invocation_manager(state.mode), state.env.suppress_guards():
+        empty = torch.empty_strided(
+            example.shape, example.stride(), dtype=example.dtype, device="meta"
+        )
+    return FakeTensor(state.mode, empty, example.device)
 
 
 def _between(before: Node, last: Node) -> Iterator[Node]:
@@ -83,12 +125,13 @@ def record_again(
     def leaf(item: Any) -> Any:
         return given[item] if type(item) is Node else item
 
-    for node in fragment.nodes:
+    for node, traced in fragment.nodes.items():
         args, kwargs = rebuild(tuple(node.args), leaf), rebuild(dict(node.kwargs), leaf)
         if node.target is operator.getitem and isinstance(args[0].example, tuple | list | dict):
             again = project(state, args[0], args[1])
         else:
-            again = record_call(state, node.target, args, kwargs, None, None)
+            example = _like(state, traced.example) if node in fragment.fresh else None
+            again = record_call(state, node.target, args, kwargs, None, example)
         modules.annotate(again.node.meta, node.meta)
         given[node] = again
     return given
