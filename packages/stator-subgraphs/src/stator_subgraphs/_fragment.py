@@ -6,17 +6,15 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import torch
 from attrs import frozen
 from stator_variables import GraphValue
-from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
 from torch.fx import Node
 
 from stator_subgraphs._call import project, record_call
-from stator_subgraphs._mutation import storage_of
+from stator_subgraphs._example_copy import Copied, ExampleCopies, copied_nodes
 from stator_subgraphs._operators._reuse import ValueOrigin
 from stator_subgraphs._state import GraphState
-from stator_subgraphs._structure import rebuild, tensors_in
+from stator_subgraphs._structure import rebuild
 
 
 @frozen(eq=False)
@@ -27,8 +25,7 @@ class Fragment:
     nodes: dict[Node, GraphValue]
     inputs: list[ValueOrigin]
     values: list[GraphValue]
-    fresh: set[Node]
-    """Those of the nodes that give a tensor in memory of its own, without a history."""
+    copied: Copied
 
 
 def fragment_of(
@@ -52,41 +49,7 @@ def fragment_of(
     if len(known) != len(inputs):
         return None
     given_values = [*values.values()]
-    return Fragment(found, known, given_values, _fresh_nodes(given_values, found))
-
-
-def _fresh_nodes(inputs: list[GraphValue], nodes: dict[Node, GraphValue]) -> set[Node]:
-    """Return the nodes whose examples are determined by their properties alone: for inputs that are
-    alike, the example has no other relation to any tensor."""
-    known = {storage_of(one) for value in inputs for one in tensors_in(value.example)}
-    fresh: set[Node] = set()
-    for node, traced in nodes.items():
-        storages = {*map(storage_of, tensors_in(traced.example))}
-        if _has_plain_memory(traced.example) and known.isdisjoint(storages):
-            fresh.add(node)
-        known |= storages
-    return fresh
-
-
-def _has_plain_memory(example: Any) -> bool:
-    return (
-        type(example) is FakeTensor
-        and example.layout is torch.strided
-        and not (example.requires_grad or example.is_inference())
-        and not (example.is_conj() or example.is_neg() or example._is_view())
-        and example.constant is None
-        and type(example.storage_offset()) is int
-        and example.storage_offset() == 0
-    )
-
-
-def _like(state: GraphState, example: FakeTensor) -> FakeTensor:
-    """Return a fake with the same properties, in memory of its own."""
-    with in_kernel_invocation_manager(state.mode), state.env.suppress_guards():
-        empty = torch.empty_strided(
-            example.shape, example.stride(), dtype=example.dtype, device="meta"
-        )
-    return FakeTensor(state.mode, empty, example.device)
+    return Fragment(found, known, given_values, copied_nodes(given_values, found))
 
 
 def _between(before: Node, last: Node) -> Iterator[Node]:
@@ -120,7 +83,9 @@ def record_again(
     """Record the nodes with other inputs, and return their values. `first` and `now` are the
     modules that were and are called."""
     given = dict(zip([traced.node for traced in fragment.values], inputs, strict=True))
-    modules = ModulePaths(state, first, now)
+    modules, examples = ModulePaths(state, first, now), ExampleCopies(state, fragment.copied)
+    for before, value in zip(fragment.values, inputs, strict=True):
+        examples.note(before, value)
 
     def leaf(item: Any) -> Any:
         return given[item] if type(item) is Node else item
@@ -130,9 +95,10 @@ def record_again(
         if node.target is operator.getitem and isinstance(args[0].example, tuple | list | dict):
             again = project(state, args[0], args[1])
         else:
-            example = _like(state, traced.example) if node in fragment.fresh else None
+            example = examples.example_of(node, traced.example)
             again = record_call(state, node.target, args, kwargs, None, example)
         modules.annotate(again.node.meta, node.meta)
+        examples.note(traced, again)
         given[node] = again
     return given
 
