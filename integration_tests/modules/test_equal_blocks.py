@@ -1,7 +1,9 @@
 """Stacks of equal blocks, and of almost equal ones: one differs, from the start or from some call
 on."""
 
+import gc
 import sys
+import weakref
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -413,3 +415,16 @@ def test_equal_blocks_may_be_interpreted_each() -> None:
     compiled = stator.compile(Stack(), backend="eager", options={"regions": "off"})
     x = torch.ones(2, SIZE)
     assert instructions(lambda: compiled(x)) > 1.5 * interpreted(Block, DEPTH)
+
+
+def test_a_model_dies_with_its_owners() -> None:
+    gc.disable()
+    try:
+        x = torch.ones(2, SIZE)
+        model: Stack | None = Stack()
+        layer = weakref.ref(model.layers[1])  # type: ignore[union-attr]
+        stator.compile(lambda model, x: model(x), backend="eager")(model, x)
+        model = None
+        assert layer() is None
+    finally:
+        gc.enable()

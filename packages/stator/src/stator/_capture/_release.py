@@ -25,7 +25,7 @@ def release(tracing: Space, machine: Machine, places: MachineLocations) -> None:
     tracing.shared.clear()
     tracing.memory.tensors.clear()
     tracing.journal.undo.clear()
-    tracing.machine = tracing.frame = tracing.instruction = None
+    tracing.machine = tracing.frame = tracing.instruction = tracing.equal_calls = None
     places.forget()
     machine.frames = []
     machine.before = machine.handing = machine.outcome = None
