@@ -30,6 +30,7 @@ from stator_guards import (  # noqa: E402  # noqa: E402
 from stator_guards._tensor_memory import (  # noqa: E402
     can_be_watched,
     implementation_of,
+    implementations_of,
     tensor_layout,
 )
 
@@ -315,6 +316,23 @@ def test_a_tensor_whose_words_are_read_keeps_its_implementation() -> None:
     del held
     torch.utils.swap_tensors(x, other)  # type: ignore[no-untyped-call]
     assert torch.equal(x, torch.zeros(2))
+
+
+def test_implementations_that_are_held_at_once_are_held_apart() -> None:
+    x, y = torch.ones(2).requires_grad_(), torch.ones(2, 3).requires_grad_()
+    first, second = implementations_of([x, y])
+    del first
+    torch.utils.swap_tensors(x, torch.zeros(2).requires_grad_())  # type: ignore[no-untyped-call]
+    with pytest.raises(RuntimeError, match="use_count"):
+        torch.utils.swap_tensors(y, torch.zeros(2))  # type: ignore[no-untyped-call]
+    del second
+    torch.utils.swap_tensors(y, torch.zeros(2, 3))  # type: ignore[no-untyped-call]
+    assert torch.equal(x, torch.zeros(2))
+    assert torch.equal(y, torch.zeros(2, 3))
+
+
+def test_no_implementation_is_held_of_no_tensor() -> None:
+    assert implementations_of([]) == []
 
 
 def test_no_words_are_read_where_modules_swap_their_parameters() -> None:

@@ -133,7 +133,7 @@ class RootTemplate:
     def _resolve(self, values: Sequence[Any]) -> tuple[list[Any], list[int]]:
         """Return for each base what holds its memory, and its address."""
         holders, addresses = list[Any](), list[int]()
-        implementations: dict[int, object] = {}
+        implementations = self._implementations(values)
         for kind, place, shared in self.bases:
             if kind == "object":
                 holder = values[place]
@@ -142,22 +142,22 @@ class RootTemplate:
             elif kind == "shared":
                 holder = self.shared[shared]
             else:
-                holders.append(self._tensor(place, values, implementations))
+                holders.append(implementations[place])
                 addresses.append(_address_in_tensor(kind, values[place]))
                 continue
             holders.append(holder)
             addresses.append(id(holder))
         return holders, addresses
 
-    def _tensor(
-        self, place: int, values: Sequence[Any], implementations: dict[int, object]
-    ) -> object:
-        """Return what holds the memory of a tensor: the same for all of its words."""
-        if place not in implementations:
-            from stator_guards._tensor_memory import implementation_of
+    def _implementations(self, values: Sequence[Any]) -> dict[int, object]:
+        """Return what holds the memory of each tensor, by its place: the same for all of its
+        words."""
+        if not self.tensors:
+            return {}
+        from stator_guards._tensor_memory import implementations_of
 
-            implementations[place] = implementation_of(values[place])
-        return implementations[place]
+        held = implementations_of([values[place] for place in self.tensors])
+        return dict(zip(self.tensors, held, strict=True))
 
     def _attributes(self, value: Any) -> Any:
         attributes = attributes_of(value)

@@ -20,7 +20,7 @@ another one.
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -146,8 +146,17 @@ def implementation_of(tensor: Tensor) -> object:
 
     A list of C++ does; a Python list, or a future, would refer to the tensor alone.
     """
+    return implementations_of([tensor])[0]
+
+
+def implementations_of(tensors: Sequence[Tensor]) -> list[object]:
+    """Hold the TensorImpl of each tensor, and the tensor, by an object of its own.
+
+    A slice of a list is another list. It costs an eighth of a new one, whose type torch works out.
+    """
     script_list: Any = getattr(torch._C, "ScriptList")
-    return tensor, script_list([tensor])
+    held = script_list([*tensors])
+    return [(tensor, held[i : i + 1]) for i, tensor in enumerate(tensors)]
 
 
 @functools.cache
