@@ -16,6 +16,7 @@ checked.
 
 from __future__ import annotations
 
+import functools
 import gc
 import operator
 from collections import OrderedDict
@@ -387,6 +388,7 @@ def _has_autograd(tensor: Any) -> bool:
     return word(tensor._cdata + _tensor_layout().autograd) != 0
 
 
+@functools.cache  # the import statement alone costs more than a read word
 def _tensor_layout() -> Any:
     from stator_guards._tensor_memory import tensor_layout
 
