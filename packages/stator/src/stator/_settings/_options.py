@@ -197,8 +197,8 @@ OURS = {
     "uncompiled": "operators that run as they are although the backend compiles: 'warn', 'error' "
     "or 'allow'; None: a warning",
     "guard_filter_fn": "a function that decides which guards are checked: see `_guard_filter.py`",
-    "regions": "equal blocks of a graph are compiled once: 'auto' (Inductor, large blocks, without "
-    "gradients), 'always' or 'off'",
+    "regions": "equal blocks are captured and compiled once: 'auto' (compiled: with Inductor, "
+    "large blocks, without gradients), 'always' or 'off'",
 }
 """The keys of `options` that are no backend's, and the effect of each."""
 ENVIRONMENT = {"oracle": "STATOR_ORACLE", "check": "STATOR_CHECK"}
