@@ -38,6 +38,7 @@ from ._signal_handlers import interrupts_compilation, ordinary_signal_handlers
 from ._step import begin_step, uses_steps
 from ._symbolic_sizes import with_sizes
 from ._tolerance import Tolerance
+from ._without_compiler import without_compiler
 from .errors import (
     BackendError,
     BackendNotFound,
@@ -62,6 +63,7 @@ __all__ += [
     "cudagraphs",
     "eager",
     "inductor",
+    "without_compiler",
 ]
 # lowering, and what it looks after
 __all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "SameInput"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
-from stator_backends import Uncompiled
+from stator_backends import BackendSpec, Uncompiled, spec_of
 from stator_guards import Failure, Guard
 
 from stator._capture._uncompiled_operator import lines_of_uncompiled
@@ -35,6 +35,7 @@ class EntryReport:
     failures: tuple[str, ...] = ()
     uncompiled: tuple[Uncompiled, ...] = ()  # operators that run as they are
     serves_one_call: bool = False  # so that nothing is compiled for it
+    compiles: bool = True  # the backend does
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -44,7 +45,7 @@ class EntryReport:
     @property
     def compiled_count(self) -> int:
         """The number of operators that are compiled: all but those that run as they are."""
-        if self.serves_one_call:
+        if self.serves_one_call or not self.compiles:
             return 0
         return self.op_count - len(self.uncompiled)
 
@@ -84,8 +85,9 @@ class EntryReport:
         ]
         if self.serves_one_call:
             found.append("  no later call takes it, so nothing is compiled for it")
-        if self.uncompiled:
-            found.append(f"  {self.compiled_count} operators are compiled")
+        elif self.compiles and self.op_count:
+            all_of = "" if self.uncompiled else "all "
+            found.append(f"  {all_of}{self.compiled_count} operators are compiled")
             found += [f"  {line}" for line in lines_of_uncompiled(self.uncompiled)]
         if guards:
             found += [
@@ -103,18 +105,22 @@ class Report:
     recompiles: tuple[Failure, ...]
     refused: tuple[Unsupported, ...]
     missed: tuple[Unsupported, ...] = ()  # exceptions that stator expected, and that did not come
+    backend: str = ""  # its name
 
     @classmethod
     def of(cls, region: Region) -> Report:
         entries, recompiles, refused = [], [], []
         places = region.all_places()
+        spec = spec_of(region.options.backend)
         for place in places:
             refused += place.shared.refused
             recompiles += [reason for reasons in place.cache.history for reason in reasons]
-            entries += [_entry_report(entry) for entry in reversed(place.cache.all_entries())]
+            compiled = reversed(place.cache.all_entries())
+            entries += [_entry_report(entry, spec) for entry in compiled]
         if not entries:  # until the next call compiles, what served this one is all there is
-            entries = [_entry_report(entry) for place in places for entry in place.served]
-        return cls(tuple(entries), tuple(recompiles), tuple(refused), tuple(region.pool.missed))
+            entries = [_entry_report(entry, spec) for place in places for entry in place.served]
+        missed = tuple(region.pool.missed)
+        return cls(tuple(entries), tuple(recompiles), tuple(refused), missed, spec.name)
 
     @property
     def graphs(self) -> list[Any]:
@@ -150,6 +156,11 @@ class Report:
         return sum(entry.op_count for entry in self.entries)
 
     @property
+    def compiled_count(self) -> int:
+        """The number of operators that are compiled, of `op_count`."""
+        return sum(entry.compiled_count for entry in self.entries)
+
+    @property
     def uncompiled(self) -> list[Uncompiled]:
         """The operators that run as they are although the backend compiles: `node`, `reason` and
         `where` of each."""
@@ -180,8 +191,10 @@ class Report:
         """Return the report as values that JSON has; `REPORT_VERSION` is in `version`."""
         return {
             "version": REPORT_VERSION,
+            "backend": self.backend,
             "graphs": self.graph_count,
             "operators": self.op_count,
+            "compiled_operators": self.compiled_count,
             "entries": [entry.data() for entry in self.entries],
             "recompilations": [str(failure) for failure in self.recompiles],
             "runs_plainly": [_break_data(reason) for reason in self.refused],
@@ -191,7 +204,8 @@ class Report:
     def text(self, guards: bool = False) -> str:
         """Return the report as text, with every guard if `guards` is set."""
         counts = f"{self.graph_count} graphs, {self.op_count} operations, {len(self.breaks)} breaks"
-        lines = [f"{counts}, {self.entry_count} entries"]
+        backend = f", backend {self.backend!r}" if self.backend else ""
+        lines = [f"{counts}, {self.entry_count} entries{backend}"]
         for number, entry in enumerate(self.entries):
             lines += entry.lines(number, guards)
         for reason in self.refused:
@@ -230,11 +244,11 @@ def _indented(head: str, text: str) -> list[str]:
     return [head + first, *(f"  {line.strip()}" for line in rest)]
 
 
-def _entry_report(entry: Any) -> EntryReport:
+def _entry_report(entry: Any, spec: BackendSpec) -> EntryReport:
     data = entry.data
     shown = (data.target.name, data.graph, data.graph_text, data.op_count, data.reason)
     compiled = entry.guards, data.trace_seconds, entry.source, tuple(data.failures), data.uncompiled
-    return EntryReport(*shown, *compiled, data.serves_one_call)
+    return EntryReport(*shown, *compiled, data.serves_one_call, spec.compiles)
 
 
 class LiveReport:

@@ -17,12 +17,14 @@ from stator._explain import explain
 EXAMPLES = """examples:
   python -m stator explain my_package.model:loss --args "torch.ones(3), 2"
   python -m stator explain model:step --args "x=torch.ones(8, 3)"
+  python -m stator explain model:step --args "x=torch.ones(8, 3)" --backend aot_eager
 """
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("function", metavar="MODULE:FUNCTION")
     parser.add_argument("--args", default="", help="the arguments of the call, as Python code")
+    parser.add_argument("--backend", help="the backend whose graphs are shown; it does not run")
     parser.add_argument("--json", action="store_true", help="the report as JSON")
 
 
@@ -30,7 +32,7 @@ def _run(given: argparse.Namespace) -> int:
     function = _function(given.function)
     module = sys.modules[str(given.function).partition(":")[0]]
     call = compile(f"__call({given.args})", "<--args>", "eval")
-    namespace = {**vars(module), "torch": torch, "__call": explain(function)}
+    namespace = {**vars(module), "torch": torch, "__call": explain(function, backend=given.backend)}
     report = eval(call, namespace)
     print(json.dumps(report.data(), indent=2) if given.json else report)
     return 0
