@@ -159,7 +159,7 @@ def check(operator: Operator, position: str, trains: bool, backend: str) -> None
         assert_equal(expected, outcome(compiled, model, trains, faulty))
     report = compiled.report
     assert len(report.uncompiled) <= 2 * (3 if operator in (sparse, window) else 1)
-    assert sum(entry.compiled_count for entry in report.entries) >= 4  # both layers
+    assert report.compiled_count >= (0 if backend == "eager" else 4)  # both layers
 
 
 @pytest.mark.parametrize("trains", [True, False], ids=["training", "inference"])

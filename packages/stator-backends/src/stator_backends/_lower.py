@@ -52,6 +52,7 @@ from ._graph_facts import (
     tensors_returned,
 )
 from ._graph_spec import GraphSpec, mark_buffers
+from ._pieces._backward import differentiates
 from ._pieces._division import NATIVE, Division, calls_of, computes
 from ._pieces._fragments import starts_of_fragments
 from ._pieces._jagged_result import give_values
@@ -229,7 +230,8 @@ def _divides_at_blocks(job: _Job, division: Division, options: LoweringOptions) 
     """Return True if equal blocks of a graph are to be pieces, which are compiled once.
 
     By default, that is for Inductor, whose compilation of an operator takes the longest, and for
-    graphs without gradients: backward passes get slower, as nothing is fused over a border. A graph
+    graphs without gradients: backward passes get slower, as nothing is fused over a border, those
+    inside of the graph as well. A graph
     that is divided for another reason stays as it is, and so does one whose writes wait for its
     end.
     """
@@ -239,7 +241,8 @@ def _divides_at_blocks(job: _Job, division: Division, options: LoweringOptions) 
     if regions == "always":
         return True
     has_gradients = any(value.requires_grad for value in tensors_returned(job.gm))
-    return job.spec.name == "inductor" and not has_gradients
+    is_trained = has_gradients or differentiates(job.gm)
+    return job.spec.name == "inductor" and not is_trained
 
 
 def _shares_pieces(job: _Job) -> bool:

@@ -228,6 +228,7 @@ class OutputGraph:
     ) -> None:
         """A rollback makes the history again, from the leaves on."""
         state, node = self._state, traced.node
+        node.meta["differentiates"] = True
         if is_freed:
             node.meta["frees_history"] = True
         state.current.effects.add(node)

@@ -19,7 +19,7 @@ from stator_backends._alias import has_storage
 from stator_backends._graph_facts import example_of, memory_of
 
 NATIVE, STARTS, APART, SETS_STATE, KEPT = "native", "starts", "apart", "sets_state", "kept"
-LEVEL = "level"
+LEVEL, DIFFERENTIATES = "level", "differentiates"
 """Keys of `Node.meta` that a front end sets.
 
 - `native`: why the node runs as it is.
@@ -28,6 +28,7 @@ LEVEL = "level"
 - `sets_state`: it changes a mode, which later nodes run under.
 - `kept`: its result is needed where a later node raises.
 - `level`: it runs under a level of forward-mode derivatives.
+- `differentiates`: it is a backward pass, from the values in its first argument.
 """
 
 NUMBERS = (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)

@@ -17,6 +17,7 @@ from stator_backends import _session
 from stator_backends._alias import FrozenInputs, InputGuard, Overlap, SameInput, has_storage
 from stator_backends._backend import BackendSpec, Compiled
 from stator_backends._graph_facts import example_of, memory_of, placeholders
+from stator_backends._pieces._backward import divide_at_backward
 from stator_backends._pieces._division import SETS_STATE, Division, NodeRun, computes, runs_of
 from stator_backends._pieces._driver import Piece, ValueOrigins, driver_of, piece_of, shares_memory
 from stator_backends._pieces._reasons import divide
@@ -83,6 +84,7 @@ def divided_further(
             divide(piece.module, spec, inner)
             for node, reason in inner.native.items():
                 is_final &= not division.add([nodes[node.name]], reason)
+            is_final &= not divide_at_backward(gm, piece, division)
             starts = {nodes[node.name] for node in inner.starts if node.name in nodes}
             is_final &= starts <= division.starts
             division.starts |= starts
