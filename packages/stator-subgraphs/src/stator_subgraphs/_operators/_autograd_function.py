@@ -55,6 +55,7 @@ from torch.autograd.function import (
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators import _applevel
 from stator_subgraphs._operators import _function_targets as targets
+from stator_subgraphs._torch_compat import FUNCTION_APPLY
 
 handlers = FunctionTable("autograd function")
 _OWN = ("needs_input_grad", "to_save", "dirty_tensors", "non_differentiable", "materialize_grads")
@@ -71,7 +72,7 @@ def unknown(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return MISSING
 
 
-@handlers.handles(Function.apply.__func__)  # type: ignore[attr-defined]  # a classmethod
+@handlers.handles(FUNCTION_APPLY)
 @operation
 def apply(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if passes_hooks(getattr(args[0], "value", None)):
