@@ -22,6 +22,7 @@ OF_ARGUMENTS = frozenset(
     """_any_output_is_alias_to_input_or_output _any_requires_grad _can_use_cudnn_attention _can_use_flash_attention
     _can_use_mem_efficient_attention _get_all_dtypes _get_constant_bool_symnode _get_cudnn_batch_norm_reserve_space_size
     _get_nested_int _get_tensor_metadata _has_storage _is_alias_of _is_cached_tensor _is_cow_tensor
+    _get_fake_constant _is_fake_tensor _is_pybind11_type _set_fake_constant
     _is_opaque_type_registered _set_conj _set_neg _set_tensor_metadata _should_allow_numbers_as_tensors
     _get_creation_meta _get_data_attr _set_creation_meta get_unwrapped is_dead_tensor_wrapper is_functionaltensor
     is_legacy_batchedtensor _has_Standard_Deleter _set_storage_access_error_msg

@@ -20,6 +20,8 @@ import attrs
 import torch
 from torch.fx._symbolic_trace import is_fx_symbolic_tracing, is_fx_tracing
 
+from stator_variables import _torch_compat
+
 _C: Any = torch._C  # its stubs lack some of these
 _autograd: Any = torch._C._autograd
 _functorch: Any = torch._C._functorch
@@ -67,6 +69,7 @@ dtensor_allow_implicit_replication float32_matmul_precision graph_executor_optim
 linalg_preferred_backend math_sdp_allow_fp16_bf16_reduction miopen_immediate mkldnn_deterministic
 mkldnn_enabled nnpack_enabled onednn_allow_tf32 qengine rocm_fa_preferred_backend sdp_priority_order
 sm_carveout_experimental warnAlways"""
+_WITH_GETTER = (*_SET_AND_GET.split(), *_torch_compat.SETTINGS)
 _SET_AND_IS = (
     "fwd_grad_enabled grad_layout_enforcement_enabled multithreading_enabled view_replay_enabled"
 )
@@ -74,7 +77,7 @@ _ATTENTION = "cudnn fa3 flash math mem_efficient overrideable"
 
 ATTENTION_SETTERS: dict[Function, Setter] = {
     getattr(_C, f"_set_sdp_use_{name}"): Setter(getattr(_C, f"_get_{name}_sdp_enabled"))
-    for name in _ATTENTION.split()
+    for name in (*_ATTENTION.split(), *_torch_compat.ATTENTION)
 }
 """Settings that choose the operators a compiler sees; kernels read the others when they run."""
 
@@ -84,7 +87,7 @@ SETTERS: dict[Function, Setter] = {
     torch.set_autocast_dtype: Setter(torch.get_autocast_dtype, keys=1),
     torch.set_autocast_cache_enabled: Setter(torch.is_autocast_cache_enabled),
     **ATTENTION_SETTERS,
-    **{getattr(_C, f"_set_{n}"): Setter(getattr(_C, f"_get_{n}")) for n in _SET_AND_GET.split()},
+    **{getattr(_C, f"_set_{n}"): Setter(getattr(_C, f"_get_{n}")) for n in _WITH_GETTER},
     **{getattr(_C, f"_set_{n}"): Setter(getattr(_C, f"_is_{n}")) for n in _SET_AND_IS.split()},
     _C._set_check_sparse_tensor_invariants: Setter(_C._check_sparse_tensor_invariants),
     _C._set_fp32_precision_setter: Setter(_C._get_fp32_precision_getter, keys=2),
@@ -173,6 +176,7 @@ GUARDED: frozenset[Function] = frozenset(
         _cuda_tunableop_is_enabled _cuda_tunableop_tuning_is_enabled _mps_isInBadFork
         _xpu_getDevice _xpu_getDeviceCount _xpu_isInBadFork"""
     )
+    + _built_in(_torch_compat.QUERIES)
     + _named("_profiler_enabled _saved_tensors_hooks_is_enabled", _autograd)
     + [row.read for row in SETTERS.values() if row.read not in (determinism, anomaly_detection)]
 ).difference(COVERED)
