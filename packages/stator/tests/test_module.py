@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import stator
 import torch
+from stator._torch_compat import RELEASE
 
 X = torch.arange(3.0)
 Compile = Callable[..., Any]
@@ -195,12 +196,14 @@ def test_in_place_refuses_what_would_not_look_for_it() -> None:
 
 @pytest.mark.filterwarnings("ignore:Guards may run slower on Python:RuntimeWarning")
 def test_forward_of_a_compiled_module_under_torch_compile() -> None:
+    # since 2.14 Dynamo reads its marks at functions only, so that the bound wrapper runs as it is
+    is_replaced = RELEASE.startswith("2.13.")
     model = torch.nn.Linear(2, 2)
     compiled = stator.compile(model, backend="eager")
     x = torch.ones(3, 2)
     for _ in range(2):
         torch.compiler.reset()
-        outer: Any = torch.compile(compiled.forward, backend="eager", fullgraph=True)
+        outer: Any = torch.compile(compiled.forward, backend="eager", fullgraph=is_replaced)
         assert torch.equal(outer(x), model(x))
         assert torch.equal(compiled.forward(x), model(x))
     torch.compiler.reset()

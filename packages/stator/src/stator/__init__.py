@@ -53,6 +53,7 @@ from stator._settings._options import (
 )
 from stator._settings._stance import set_stance
 from stator._subject import report_of
+from stator._torch_compat import warn_if_untested
 from stator.errors import (
     BackendFailed,
     InternalError,
@@ -132,3 +133,5 @@ __all__ += [
     "OracleWarning",
 ]
 __all__ += ["SourceSpan", "StatorError", "UnknownBackend", "Unsupported"]
+
+warn_if_untested()

@@ -16,6 +16,7 @@ import attrs
 import stator_backends
 import torch
 
+from stator import _torch_compat
 from stator._command_line._command import Command
 
 EXAMPLES = """examples:
@@ -56,7 +57,7 @@ def findings() -> Iterator[Finding]:
 def versions() -> list[str]:
     """Return the versions of all that is involved."""
     found = [f"{name} {_version(name)}" for name in DISTRIBUTIONS]
-    found += [f"torch {torch.__version__}", f"Python {platform.python_version()}"]
+    found += [f"torch {_torch_compat.RELEASE}", f"Python {platform.python_version()}"]
     return [*found, f"backends: {', '.join(stator_backends.list_backends())}"]
 
 
@@ -79,9 +80,9 @@ def _versions() -> Iterator[Finding]:
         "Python", f"{platform.python_implementation()} {platform.python_version()}", remedy
     )
 
-    release = str(torch.__version__)
-    remedy = "" if release.startswith("2.13.") else "pip install torch==2.13.0"
-    yield Finding("torch", release, remedy)
+    tested = ", ".join(_torch_compat.TESTED)
+    remedy = "" if _torch_compat.is_tested() else f"install a tested release of torch: {tested}"
+    yield Finding("torch", _torch_compat.RELEASE, remedy)
 
     yield Finding("NumPy", _version("numpy"))
     yield Finding("backends", ", ".join(stator_backends.list_backends()))
