@@ -69,8 +69,15 @@ from stator_variables._space import Space
 from stator_variables._standard_space import StandardSpace
 from stator_variables._tensors._backward import reached_leaves
 from stator_variables._tensors._history import UNTOLD, history_of
-from stator_variables._tensors._hooks import call_after_graph, pass_hooks, passes_hooks
+from stator_variables._tensors._hooks import (
+    call_after_graph,
+    hooks_in_graph,
+    pass_hooks,
+    passes_hooks,
+    run_natively,
+)
 from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
+from stator_variables._tensors._pure_hooks import place_hook, pure_hook
 from stator_variables._tensors._streams import lines_of
 from stator_variables._tensors._tangent import is_level_open, is_under_level, with_tangent
 from stator_variables._tensors._torch_calls import argument, from_traced, is_recorded, record
@@ -223,4 +230,5 @@ __all__ += [
     "dict_items",
 ]
 __all__ += ["RUNS_NATIVELY", "call_after_graph", "pass_hooks", "passes_hooks", "reached_leaves"]
+__all__ += ["hooks_in_graph", "place_hook", "pure_hook", "run_natively"]
 __all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

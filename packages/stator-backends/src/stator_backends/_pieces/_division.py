@@ -19,7 +19,7 @@ from stator_backends._alias import has_storage
 from stator_backends._graph_facts import example_of, memory_of
 
 NATIVE, STARTS, APART, SETS_STATE, KEPT = "native", "starts", "apart", "sets_state", "kept"
-LEVEL, DIFFERENTIATES = "level", "differentiates"
+LEVEL, DIFFERENTIATES, BESIDE = "level", "differentiates", "beside"
 """Keys of `Node.meta` that a front end sets.
 
 - `native`: why the node runs as it is.
@@ -29,6 +29,7 @@ LEVEL, DIFFERENTIATES = "level", "differentiates"
 - `kept`: its result is needed where a later node raises.
 - `level`: it runs under a level of forward-mode derivatives.
 - `differentiates`: it is a backward pass, from the values in its first argument.
+- `beside`: it is compiled together with what gives its first argument, or not at all.
 """
 
 NUMBERS = (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -190,6 +191,8 @@ def _spread(order: Sequence[Node], native: set[Node], starts: set[Node]) -> bool
     run_of = {node: run for run in _runs(order, native, starts) for node in run.nodes}
     before = len(native)
     for node in order:
+        if BESIDE in node.meta and run_of.get(node.all_input_nodes[0]) is not run_of[node]:
+            native.add(node)
         if is_crossing(example_of(node)):
             continue
         for user in node.users:

@@ -37,6 +37,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._differentiation import keep_history_for
 from stator_variables._tensors._history import history_of
+from stator_variables._tensors._pure_hooks import GradientHook, pure_hook, skip_number
 from stator_variables._trace._graph import RUNS_NATIVELY
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
@@ -60,7 +61,8 @@ class HookCall:
     """One call that waits for the end of the graph: `function(*args, **kwargs)`, which gives
     `result`.
 
-    `tensor` had `history` when it was made; `begun` is what the Machine saved ahead of it.
+    `tensor` had `history` when it was made; `begun` is what the Machine saved ahead of it. The
+    graph of a compiler has the hook itself where that is `pure`.
     """
 
     function: Any
@@ -70,6 +72,7 @@ class HookCall:
     tensor: Any
     history: Any
     begun: Any
+    pure: GradientHook | None = None
 
     @property
     def is_as_it_was(self) -> bool:
@@ -91,7 +94,11 @@ class HandleTracker(ObjectTracker):
         """The calls before the one that gives it come first: hooks run in the order of
         registration."""
         count = next(i for i, call in enumerate(e.t.hooks, 1) if call.result is self)
-        if False in e.once("hook calls", dict).values():  # inside of another one
+        written = e.once("hook calls", dict)
+        if e.t.hooks[count - 1].pure is not None:
+            run_natively(e.t, e.t.hooks[count - 1])
+            written.pop(id(e.t.hooks[count - 1]), None)
+        if False in written.values():  # inside of another one
             raise e.refuse(self)
         _write_calls(e, e.t.hooks[:count])
         return e.bind(self, "")
@@ -138,7 +145,18 @@ def _registered(t: Space, function: object, args: Args, kwargs: Kwargs) -> Any:
     given = [*args, *kwargs.values()]
     if not _may_wait(t, args[0]):
         return _natively(t, args[0])
-    return _recorded(t, function, given, _new_handle(), args[0])
+    handle = _new_handle()
+    if function is _REGISTER and not kwargs and len(args) == 2:
+        return _recorded(t, function, given, handle, args[0], pure=_pure(t, *args))
+    return _recorded(t, function, given, handle, args[0])
+
+
+def _pure(t: Space, tensor: Any, hook: VariableTracker) -> GradientHook | None:
+    """Return what the graph may have of a hook: on a tensor that the graph computes."""
+    is_compiled = tensor.source is None and not t.policy.runs_in_order
+    if not is_compiled or torch.is_autocast_enabled(tensor.before.example.device.type):
+        return None
+    return pure_hook(hook)
 
 
 def _natively(t: Space, tensor: Any) -> Any:
@@ -174,16 +192,36 @@ def _is_recordable(t: Space) -> bool:
 
 
 def _recorded(
-    t: Space, function: object, args: Args, result: object, tensor: Any, **kwargs: Any
+    t: Space,
+    function: object,
+    args: Args,
+    result: object,
+    tensor: Any,
+    pure: GradientHook | None = None,
+    **kwargs: Any,
 ) -> Any:
     begun, history = t.machine.save(), None
     if tensor is not None:
         history = history_of(tensor.before.example)
-        if tensor.source is None:
+        if tensor.source is None and pure is None:
             t.graph.keep_apart(tensor.before)
-    call = HookCall(function, args, kwargs, result, tensor, history, begun)
+    call = HookCall(function, args, kwargs, result, tensor, history, begun, pure)
     t.journal.assign(t, hooks=(*t.hooks, call))
     return result
+
+
+def hooks_in_graph(e: Emitter) -> list[HookCall]:
+    """Return the calls that the entry leaves to the graph. If one of them has no `pure` any more,
+    the entry is to be written again."""
+    calls: list[HookCall] = e.once("hooks in the graph", list)
+    return calls
+
+
+def run_natively(t: Space, call: HookCall) -> None:
+    """Register a hook behind the graph, and not in it."""
+    if call.pure is not None:
+        call.pure = None
+        t.graph.keep_apart(call.tensor.before)
 
 
 def call_after_graph(t: Space, function: Callable[..., object], args: Args, kwargs: Kwargs) -> None:
@@ -300,6 +338,10 @@ def _write(e: Emitter, call: Any) -> None:
     if not call.is_as_it_was:
         detail = "a tensor with a hook that gets another history behind"
         raise StaysInGraph(call.begun, e.t.unsupported("tensor-hook", detail))
+    if call.pure is not None:
+        hooks_in_graph(e).append(call)
+        e.lines.append(f"{e.capture(skip_number)}()")
+        return
     start = len(e.lines)
     if call.result is not None:
         e.reserve(call.result)

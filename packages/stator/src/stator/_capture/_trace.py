@@ -29,6 +29,7 @@ from stator_bytecode import (
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError, Unsupported
 from stator_guards import Guard
 
+from stator._capture._gradient_hooks import has_hook_outside, place_hooks
 from stator._capture._release import release, without_frames
 from stator._capture._remaining_history import keep_remaining_history
 from stator._program._call_history import CallEvidence, CallsUnderWay, visible_calls
@@ -274,6 +275,8 @@ def _written_down(
     while True:
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
+            if has_hook_outside(emitter, graph):
+                continue
             keep_remaining_history(emitter, graph)
             if (other := variables.first_changed_user_hash(emitter)) is None:
                 break
@@ -286,6 +289,7 @@ def _written_down(
             outcome = Broke(machine.go_back(function.begun), function.refusal)
             machine.frames = []
     reason = outcome.reason if isinstance(outcome, Broke) and not ends else None
+    place_hooks(emitter, graph)
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
     outdated = tuple(variables.outdated_guards(tracing, guards))

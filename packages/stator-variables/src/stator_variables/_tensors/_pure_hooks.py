@@ -1,0 +1,123 @@
+"""Hooks that do nothing but compute a gradient of another one: a compiler gets them in its graph.
+
+    y.register_hook(lambda grad: grad.clamp(-1, 1))
+
+    y = ...                                       y = GradientHook(...)(...)
+    z = y * 2                                     z = y * 2
+
+Such a hook reads its argument, constants, and functions of torch by name. It may run while a
+compiler traces the backward, since nothing that it reads can change until then.
+"""
+
+from __future__ import annotations
+
+from types import CodeType, FunctionType
+from typing import Any
+
+import attrs
+import torch
+from stator_bytecode import NULL, Instruction, decode
+from torch import Tensor
+from torch.fx import Graph, Node
+from torch.utils.hooks import RemovableHandle
+
+from stator_variables._tracker import VariableTracker, is_a, is_pending, real_of
+from stator_variables._trackers import FunctionTracker
+
+_STEPS = frozenset(
+    "NOP PUSH_NULL COPY SWAP COPY_FREE_VARS LOAD_CONST LOAD_FAST STORE_FAST LOAD_DEREF "
+    "UNARY_OP COMPARE_OP CALL RETURN_VALUE".split()
+)
+_FUNCTIONS = frozenset(
+    "abs add clamp clamp_max clamp_min clip clone detach div maximum mean minimum mul multiply "
+    "nan_to_num neg negative norm ones_like pow sigmoid sign sub sum tanh true_divide where "
+    "zeros_like".split()
+)
+_NUMBERS = (int, float, bool, type(None))
+
+
+@attrs.frozen
+class GradientHook:
+    """A node of a graph: a tensor with a hook, which the compiler traces with the backward."""
+
+    code: CodeType
+    defaults: tuple[Any, ...]
+    cells: tuple[Any, ...]
+    globals: dict[str, Any] = attrs.field(eq=False, repr=False)
+    __name__ = "gradient_hook"
+
+    def __call__(self, tensor: Tensor) -> Tensor:
+        register: Any = tensor.register_hook
+        register(self.hook())
+        return tensor
+
+    def hook(self) -> FunctionType:
+        cells = tuple(map(_cell_of, self.cells))
+        return FunctionType(self.code, self.globals, None, self.defaults, cells)
+
+
+def _cell_of(value: object) -> Any:
+    return (lambda: value).__closure__[0]  # type: ignore[index]  # it has `value`
+
+
+def pure_hook(vt: VariableTracker) -> GradientHook | None:
+    """Return the hook as a node, if it does nothing but compute. No guard is added for another
+    one."""
+    if is_pending(vt) and not _is_plain(real_of(vt)):
+        return None
+    if not is_a(vt, FunctionTracker) or not _is_computation(vt.code, vt.globals.real):
+        return None
+    defaults = [default.constant() for default in vt.defaults or ()]
+    cells = [_constant_of(cell) for cell in vt.closure]
+    if vt.kwdefaults or not all(type(value) in _NUMBERS for value in (*defaults, *cells)):
+        return None
+    return GradientHook(vt.code, tuple(defaults), tuple(cells), vt.globals.real)
+
+
+def _is_plain(real: object) -> bool:
+    """Return True for an existing function that computes with its argument alone."""
+    if type(real) is not FunctionType or real.__closure__ or real.__defaults__:
+        return False
+    return _is_computation(real.__code__, real.__globals__)
+
+
+def _is_computation(code: CodeType, names: dict[str, Any]) -> bool:
+    instructions = decode(code).instructions
+    reads_torch = any(each.op == "LOAD_GLOBAL" for each in instructions)
+    if reads_torch and names.get("torch") is not torch:
+        return False
+    return all(map(_is_step, instructions))
+
+
+def _is_step(step: Instruction) -> bool:
+    match step.op:
+        case "LOAD_GLOBAL":
+            return bool(step.arg[0] == "torch")
+        case "LOAD_ATTR" | "LOAD_METHOD":
+            return step.arg in _FUNCTIONS
+        case "BINARY_OP":
+            return not step.arg.endswith("=")
+    return step.op in _STEPS
+
+
+def _constant_of(cell: Any) -> Any:
+    """Return the number in a cell that was made in the region; `NULL` for others."""
+    if is_pending(cell) or cell.source is not None or cell.content is NULL:
+        return NULL
+    content = cell.content
+    return NULL if is_pending(content) else content.constant()
+
+
+def skip_number() -> None:
+    """Count the handle of a hook that the graph has: the next one has the number after it."""
+    RemovableHandle.next_id += 1
+
+
+def place_hook(graph: Graph, node: Node, hook: GradientHook) -> None:
+    """Let all that uses the value of a node use it with the hook."""
+    example: Any = node.meta["example_value"]
+    with graph.inserting_after(node):
+        hooked = graph.call_function(hook, (node,))
+    node.replace_all_uses_with(hooked, lambda user: user is not hooked)
+    hooked.meta = {**node.meta, "beside": True}  # other pieces have a part of the gradient alone
+    node.meta["example_value"] = example.clone()  # which no other node gives
