@@ -326,3 +326,23 @@ def test_jagged_results_with_gradients_share_the_layout_of_their_input() -> None
             found.append([result.values().detach(), weight.grad, result.offsets().tolist()])
             weight.grad = None
         assert_equal(*found)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_jagged_result_beside_one_of_its_values_has_gradients(which: int) -> None:
+    weight = nn.Parameter(torch.randn(4, 3))
+
+    def program(a: Tensor, b: Tensor) -> Any:
+        x = torch.nested.as_nested_tensor([a, b], layout=torch.jagged)
+        y = nn.functional.linear(x, weight)
+        return y, y.values() * 2
+
+    compiled = stator.compile(program, backend="aot_eager", fullgraph=True)
+    found = []
+    for each in (program, compiled):
+        results = each(torch.ones(2, 3), torch.ones(5, 3))
+        result = results[which]
+        (result.values() if result.is_nested else result).pow(2).sum().backward()
+        found.append([weight.grad, *(part.requires_grad for part in results)])
+        weight.grad = None
+    assert_equal(*found)

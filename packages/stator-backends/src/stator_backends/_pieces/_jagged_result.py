@@ -76,8 +76,9 @@ def _made(gm: GraphModule, node: Node, layout: _Layout) -> Node:
     """Add the nodes that give the values of a result, and make it of them."""
     example: Any = example_of(node)
     graph = gm.graph
-    values = graph.call_method("values", (node,))
-    values.meta = {**node.meta, "example_value": example._values}
+    values = graph.call_function(values_of, (node,))
+    with torch.enable_grad():  # `_values` has no history
+        values.meta = {**node.meta, "example_value": example.values()}
     offsets = layout.offsets
     if offsets is None:
         assert layout.owner is not None
@@ -97,6 +98,13 @@ def _limit(gm: GraphModule, node: Node, name: str) -> Node | None:
         return None
     made = gm.graph.call_function(getattr, (node, name))
     made.meta = {**node.meta, "example_value": value}
+    return made
+
+
+def values_of(tensor: Tensor) -> Tensor:
+    """Return the values of a jagged tensor themselves: `values()` would be one view more."""
+    module: Any = sys.modules["torch.nested._internal.nested_tensor"]
+    made: Tensor = module.buffer_from_jagged(tensor)
     return made
 
 
