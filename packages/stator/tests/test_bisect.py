@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import random
 import subprocess
 import sys
 import types
@@ -15,8 +16,11 @@ import pytest
 import stator
 import torch
 from stator.__main__ import COMMANDS, main
+from stator._bisect import smallest_sufficient
 from stator._command_line._command import UsageError
 from stator_backends import BackendError, eager, lookup
+from stator_bytecode import HandlerTable
+from stator_variables import ConstantTracker, Space, SymbolicDomain
 from torch import Tensor, nn
 
 TOYS = """
@@ -80,6 +84,7 @@ def test_layers_that_do_the_same_are_listed() -> None:
 def test_first_layer_that_differs_is_named_with_its_smallest_graph(
     name: str, toys: Callable[[str], Any], tmp_path: Path
 ) -> None:
+    torch.manual_seed(0)  # as above
     found = stator.bisect(Layers(), (torch.randn(3, 4),), backends=[toys(name)], folder=tmp_path)
     assert found.first == name
     assert found.reduced is not None
@@ -97,7 +102,60 @@ def test_capture_is_the_first_layer() -> None:
 
     found = stator.bisect(changed_by_capture, (torch.zeros(2),))
     assert found.first == "eager"
-    assert "capture differs" in found.note
+    assert found.captures == ("tensors.torch_functions",)
+
+
+def handled(function: Callable[..., Any], result: float) -> stator.Stack:
+    """The standard handlers, with another one for a function."""
+
+    def handle(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        return ConstantTracker(result)
+
+    def handlers() -> HandlerTable[Any, Any]:
+        standard = stator.default_handlers()
+        handle.__module__ = standard[function].__module__
+        return standard.overridden_by({function: handle})
+
+    return stator.Stack(handlers=handlers)
+
+
+def test_capture_with_a_wrong_handler_is_named() -> None:
+    def program(x: Tensor, numbers: list[int]) -> Tensor:
+        numbers.append(random.randrange(4))
+        return x * len(numbers) + random.random()
+
+    args = torch.ones(2), [1, 2]
+    right = stator.bisect(program, args, backends=[])
+    assert (right.first, right.captures) == (None, ())
+    planted: dict[Any, str] = {random.Random.random: "library.random", list.__len__: "objects.list"}
+    for function, capture in planted.items():
+        found = stator.bisect(program, args, stack=handled(function, 7))
+        assert found.first == "eager"
+        assert found.captures == (capture,)
+        advice = f"without the capture '{capture}' it does the same: "
+        assert f"{advice}options={{'without': ['{capture}']}}" in str(found)
+
+
+def test_fault_outside_of_all_captures_is_said_to_be_there() -> None:
+    class Adding(SymbolicDomain):
+        def binary(self, operator: str, left: Any, right: Any) -> Any:
+            return super().binary("+" if operator == "*" else operator, left, right)
+
+    found = stator.bisect(lambda x: x * 3, (torch.ones(2),), stack=stator.Stack(domain=Adding))
+    assert (found.first, found.captures) == ("eager", ())
+    assert "also without handlers" in found.note
+
+
+@pytest.mark.parametrize("needed", ["", "a", "e", "c", "bd", "ae", "abcde"])
+def test_smallest_set_of_sufficient_names(needed: str) -> None:
+    tried: list[Sequence[str]] = []
+
+    def is_sufficient(names: Sequence[str]) -> bool:
+        tried.append(names)
+        return set(needed) <= set(names)
+
+    assert "".join(smallest_sufficient("abcde", is_sufficient)) == needed
+    assert len(tried) <= 1 + 4 * len(needed)
 
 
 def test_accuracy_of_a_bisection(toys: Callable[[str], Any]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import random
+import re
 import warnings
 from typing import Any
 
@@ -11,7 +14,9 @@ import stator
 import torch
 from stator._settings._options import ENVIRONMENT, OURS
 from stator.errors import InvalidOption, UncompiledWarning
-from stator_backends import CountingBackend, aot_eager
+from stator_backends import CountingBackend, aot_eager, eager
+from stator_bytecode import HandlerTable
+from stator_variables import ConstantTracker
 from torch.utils.checkpoint import checkpoint
 
 X = torch.arange(3.0)
@@ -177,6 +182,94 @@ def test_regions() -> None:
     assert found == [(4 * 9, "off"), (4 * 9, "auto"), (9, "always")]
     with pytest.raises(InvalidOption, match="regions='on' is not valid"):
         stator.compile(lambda x: x, backend="eager", options={"regions": "on"})
+
+
+def growing(x: torch.Tensor) -> torch.Tensor:
+    counts = [1, 2]
+    counts.append(3)
+    return x * len(counts) + random.random()
+
+
+def breaks_of(without: list[str] | None) -> list[str]:
+    """Compile with these captures switched off; return the calls that were breaks."""
+    options = {} if without is None else {"without": without}
+    compiled = stator.compile(growing, backend="eager", options=options)
+    for _ in range(3):
+        random.seed(1)
+        expected, after = growing(X), random.getstate()
+        random.seed(1)
+        assert torch.equal(compiled(X), expected)
+        assert random.getstate() == after
+    return [reason.detail.rpartition(" ")[2] for reason in compiled.report.breaks]
+
+
+def test_without() -> None:
+    found = {
+        "nothing": breaks_of([]),
+        "one": breaks_of(["library.random"]),
+        "a folder": breaks_of(["library", "objects.deque"]),
+        "two": breaks_of(["library.random", "objects.list"]),
+        "all": breaks_of(["*"]),
+    }
+    assert found == {
+        "nothing": [],
+        "one": ["Random.Random.random"],
+        "a folder": ["Random.Random.random"],
+        "two": ["list.list.append", "list.list.__len__", "Random.Random.random"],
+        "all": ["list.list.append", "builtins.len", "Random.Random.random"],
+    }
+
+
+def test_captures_that_are_off_are_part_of_the_key_of_entries() -> None:
+    for _ in range(2):
+        assert len(breaks_of(None)) == len(breaks_of([])) == 0
+        assert len(breaks_of(["library.random"])) == 1
+    counting = CountingBackend(eager)
+    for names in (["library", "objects"], ["objects", "library", "objects"]):
+        compiled = stator.compile(growing, backend=counting, options={"without": names})
+        random.seed(1)
+        compiled(X)
+        assert len(compiled.report.breaks) == 3
+        assert len(counting.ops) == 2  # of the first
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("library.randon", "'library.random'"),
+        ("random", "'library.random'"),
+        ("tensor.hooks", "'tensors.hooks'"),
+        ("librar", "'library'"),
+        ("operators.", "'operators'"),
+        ("", "list_captures"),
+        ("**", "list_captures"),
+    ],
+)
+def test_unknown_capture_is_an_error_with_those_that_are_near(name: str, near: str) -> None:
+    assert name not in stator.list_captures()
+    with pytest.raises(InvalidOption, match=re.escape(f"no capture is called {name!r}")) as caught:
+        stator.compile(growing, backend="eager", options={"without": ["library.random", name]})
+    assert near in caught.value.hint
+
+
+def test_capture_of_a_stack_is_switched_off_by_the_name_of_its_module() -> None:
+    def handle(t: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        return ConstantTracker(7.0)
+
+    table: HandlerTable[Any, Any] = HandlerTable("callable", {math.dist: handle})
+    stack = stator.Stack(handlers=lambda: stator.default_handlers().merged_with(table))
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x * math.dist((0.0,), (2.0,))
+
+    def result(**options: Any) -> torch.Tensor:
+        return stator.compile(fn, backend="eager", stack=stack, options=options)(X)
+
+    assert torch.equal(result(), X * 7)
+    for off in (__name__, "*"):
+        assert torch.equal(result(without=[off]), X * 2)
+    with pytest.raises(InvalidOption):
+        stator.compile(fn, backend="eager", options={"without": [__name__]})
 
 
 def test_guard_filter_fn() -> None:

@@ -49,6 +49,7 @@ from stator._settings._options import (
     default_builders,
     default_handlers,
     default_operators,
+    list_captures,
     set_default_backend,
 )
 from stator._settings._stance import set_stance
@@ -90,6 +91,7 @@ __all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register
 __all__ += ["Bisection", "bisect"]
 __all__ += [
     "explain",
+    "list_captures",
     "list_modes",
     "list_options",
     "report_of",

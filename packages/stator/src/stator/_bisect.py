@@ -7,6 +7,12 @@ which it does.
     # aot_eager_decomp_partition: the same
     # inductor: wrong: the values of the result[0]: ...
     # 2 operators show it: /tmp/.../minified_3f.py
+
+Where the capture differs, the handlers at fault are searched for: the smallest set of captures
+without which the function does what it should.
+
+    # captured: wrong: the result[0]: plain 2, here 3
+    # without the capture 'objects.list' it does the same: options={'without': ['objects.list']}
 """
 
 from __future__ import annotations
@@ -37,7 +43,8 @@ from stator_backends import (
 from torch.utils._pytree import tree_leaves
 
 from stator._oracle_mode._comparison import Comparison
-from stator._settings._options import make_options
+from stator._settings._captures import ALL, names_of
+from stator._settings._options import Stack, make_options
 from stator._subject import compiled
 from stator.errors import InvalidUse, backend_boundary
 
@@ -51,13 +58,15 @@ class Bisection:
     empty if it did what the plain function did.
 
     `reduced` is the smallest graph on which that layer has the fault, and `script` shows it;
-    `note` is the reason why there is none.
+    `note` is the reason why there is none. `captures` are those without which the function is
+    captured rightly, where a capture has the fault.
     """
 
     layers: tuple[tuple[str, str], ...]
     reduced: Minified | None = None
     script: Path | None = None
     note: str = ""
+    captures: tuple[str, ...] = ()
 
     @property
     def first(self) -> str | None:
@@ -79,16 +88,18 @@ def bisect(
     backends: Sequence[str | Backend] = ("inductor",),
     accuracy: str = "default",
     folder: str | Path | None = None,
+    stack: Stack | None = None,
 ) -> Bisection:
     """Run a function plainly, captured, under AOTAutograd, with decompositions and with backends.
 
     Each run has copies of `f`, if it is a module, and of the arguments. Compared are the result,
     the arguments and gradients, at the given accuracy: a key of `stator_backends.ACCURACY`. The
-    search ends at the first layer that differs; the graph is reduced and written to `folder`.
+    search ends at the first layer that differs; the graph is reduced and written to `folder`, or
+    the captures at fault are named.
     """
     if accuracy not in ACCURACY:
         raise InvalidUse(f"no accuracy is called {accuracy!r}", f"there are: {', '.join(ACCURACY)}")
-    case = _Case(f, args, kwargs or {}, accuracy)
+    case = _Case(f, args, kwargs or {}, accuracy, stack or Stack())
     expected = case.run(f)
     results: list[tuple[str, str]] = []
     for layer in (*LAYERS, *backends):
@@ -96,18 +107,59 @@ def bisect(
             backend = lookup(layer)
         difference = case.difference(expected, backend)
         results.append((spec_of(backend).name, difference))
+        if difference and backend is eager:
+            return _with_captures(case, expected, tuple(results))
         if difference:
             return _with_graph(case, backend, tuple(results), folder)
     return Bisection(tuple(results))
+
+
+def _with_captures(case: _Case, expected: Any, layers: tuple[tuple[str, str], ...]) -> Bisection:
+    """Name the captures without which the function is captured rightly."""
+
+    def is_right_without(names: Sequence[str]) -> bool:
+        return not case.difference(expected, eager, names)
+
+    if not is_right_without([ALL]):
+        note = (
+            "capture differs from the plain function, also without handlers: "
+            "options={'oracle': True} names the line"
+        )
+        return Bisection(layers, note=note)
+    found = smallest_sufficient(names_of(case.stack.tables()), is_right_without)
+    kind = "capture" if len(found) == 1 else "captures"
+    named = ", ".join(map(repr, found))
+    note = f"without the {kind} {named} it does the same: options={{'without': [{named}]}}"
+    return Bisection(layers, note=note, captures=found)
+
+
+def smallest_sufficient(
+    names: Sequence[str], is_sufficient: Callable[[Sequence[str]], bool]
+) -> tuple[str, ...]:
+    """Return some of these names that are sufficient together, as all of them are.
+
+    Each round finds the last name of the shortest sufficient beginning, by halving: that one is
+    needed, and those behind it are not.
+    """
+    needed: list[str] = []
+    while names and not is_sufficient(needed):
+        too_few, enough = 0, len(names)
+        while enough - too_few > 1:
+            middle = (too_few + enough) // 2
+            if is_sufficient([*needed, *names[:middle]]):
+                enough = middle
+            else:
+                too_few = middle
+
+        needed.append(names[enough - 1])
+        names = names[: enough - 1]
+    return tuple(sorted(needed))
 
 
 def _with_graph(
     case: _Case, backend: Backend, layers: tuple[tuple[str, str], ...], folder: str | Path | None
 ) -> Bisection:
     """Reduce the first graph on which the backend has a fault."""
-    if backend is eager:
-        note = "capture differs from the plain function: options={'oracle': True} names the line"
-        return Bisection(layers, note=note)
     where = Path(folder or tempfile.mkdtemp(prefix="stator_bisect_"))
     where.mkdir(parents=True, exist_ok=True)
     for number, graph in enumerate(case.graphs()):
@@ -128,21 +180,32 @@ class _Case:
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
     accuracy: str
+    stack: Stack
 
-    def run(self, f: Callable[..., Any], backend: Backend | None = None) -> Any:
+    def run(
+        self,
+        f: Callable[..., Any],
+        backend: Backend | None = None,
+        without: Sequence[str] = (),
+    ) -> Any:
         """Call the function, plainly without a backend; return everything that it changed."""
         f, args, kwargs = copy.deepcopy((f, list(self.args), dict(self.kwargs)))
-        subject = f if backend is None else _compiled(f, backend)
+        subject = f if backend is None else self._compiled(f, backend, without)
         with preserved_rng():
             result = subject(*args, **kwargs)
             _differentiate(result)
         state = f if isinstance(f, torch.nn.Module) else None
         return {"the result": result, "the arguments": (args, kwargs), "the module": state}
 
-    def difference(self, expected: Any, backend: Backend) -> str:
+    def _compiled(self, f: Any, backend: Backend, without: Sequence[str]) -> Any:
+        options = {"without": list(without)}
+        chosen = make_options(backend, options=options, stack=self.stack, isolate_recompiles=True)
+        return compiled(f, chosen)
+
+    def difference(self, expected: Any, backend: Backend, without: Sequence[str] = ()) -> str:
         """Return how a run with this backend differs; empty if it does not."""
         try:
-            found = self.run(self.f, backend)
+            found = self.run(self.f, backend, without)
         except Exception as error:  # whatever a layer raises is its fault
             return f"{type(error).__name__}: {error}"
         tolerance = ACCURACY[self.accuracy]
@@ -159,10 +222,6 @@ class _Case:
         recorder = FirstCallRecorder()
         self.run(self.f, recorder)
         return recorder.graphs
-
-
-def _compiled(f: Any, backend: Backend) -> Any:
-    return compiled(f, make_options(backend, isolate_recompiles=True))
 
 
 def _differentiate(result: object) -> None:

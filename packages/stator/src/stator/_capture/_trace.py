@@ -140,7 +140,7 @@ def _traced(
 
 
 def _new_space(options: Options, graph: Any, policy: variables.Policy) -> variables.Space:
-    handlers, builders = options.stack.tables()
+    handlers, builders = options.stack.tables(options.without)
     space = variables.StandardSpace(graph, handlers, policy, variables.Journal(), builders=builders)
     repeats = getattr(graph, "equal_calls", None)  # a graph layer may have none
     if repeats is not None and options.regions != "off":

@@ -17,7 +17,8 @@ from stator_guards import Guard, GuardSet, compile_guards
 from stator_variables import DEFAULT_HANDLERS, BuilderTable, Space, SymbolicDomain
 
 from stator._program import _module
-from stator._settings import _comptime
+from stator._settings import _captures, _comptime
+from stator._settings._captures import Tables
 from stator._settings._deferred_warning import defer_warning
 from stator._settings._guard_filter import Filter
 from stator._settings._logs import log_into
@@ -126,10 +127,6 @@ def is_lasting(value: object) -> bool:
     return issubclass(type(value), torch.nn.Module | torch.optim.Optimizer)
 
 
-Tables = tuple[Mapping[Any, Any], BuilderTable]
-"""Handlers with operators, and builders."""
-
-
 @attrs.frozen
 class Stack:
     """The layers a compilation runs through; a fork passes one with its own parts.
@@ -144,16 +141,27 @@ class Stack:
     handlers: Callable[[], Mapping[Any, Any]] = default_handlers
     operators: Callable[[], Mapping[Any, Any]] = default_operators
     builders: Callable[[], BuilderTable] = default_builders
-    _all: list[Tables] = attrs.field(factory=list, init=False, eq=False, repr=False)
+    _all: dict[tuple[str, ...], Tables] = attrs.field(
+        factory=dict, init=False, eq=False, repr=False
+    )
 
-    def tables(self) -> Tables:
-        """Return handlers and operators, merged by the first trace, and the builders."""
+    def tables(self, without: tuple[str, ...] = ()) -> Tables:
+        """Return handlers and operators, merged by the first trace, and the builders; those of the
+        captures that are switched off are missing."""
         made = (self.handlers, self.operators, self.builders)
         if made == (default_handlers, default_operators, default_builders):
-            return _default_tables(_sizes())
-        if not self._all:
-            self._all.append(_merged(*made))
-        return self._all[0]
+            return _default_tables(_sizes(), without)
+
+        if () not in self._all:
+            self._all[()] = _merged(*made)
+        if without not in self._all:
+            self._all[without] = _captures.without_captures(self._all[()], without)
+        return self._all[without]
+
+
+def list_captures() -> tuple[str, ...]:
+    """Return the names of all captures: values of `options={"without": [...]}`."""
+    return _captures.names_of(Stack().tables())
 
 
 def _merged(
@@ -165,9 +173,11 @@ def _merged(
     return merged.merged_with(operators()), builders()
 
 
-@functools.lru_cache(maxsize=1)
-def _default_tables(sizes: tuple[int, ...]) -> Tables:
+@functools.lru_cache(maxsize=8)
+def _default_tables(sizes: tuple[int, ...], without: tuple[str, ...]) -> Tables:
     """Merge the default tables, once per process, and again when one of them has grown."""
+    if without:
+        return _captures.without_captures(_default_tables(sizes, ()), without)
     return _merged(default_handlers, default_operators, default_builders)
 
 
@@ -199,6 +209,8 @@ OURS = {
     "guard_filter_fn": "a function that decides which guards are checked: see `_guard_filter.py`",
     "regions": "equal blocks are captured and compiled once: 'auto' (compiled: with Inductor, "
     "large blocks, without gradients), 'always' or 'off'",
+    "without": 'captures that are switched off, `"*"` for all: the program breaks in their '
+    "place; `stator.list_captures()` has the names",
 }
 """The keys of `options` that are no backend's, and the effect of each."""
 ENVIRONMENT = {"oracle": "STATOR_ORACLE", "check": "STATOR_CHECK"}
@@ -228,6 +240,7 @@ class Options:
     uncompiled: str | None = None
     guard_filter_fn: Filter | None = None
     regions: str = "auto"
+    without: tuple[str, ...] = ()
     opcodes: Mapping[str, OpcodeHandler] = attrs.field(init=False, eq=False, repr=False)
     key: int = attrs.field(init=False, eq=False, repr=False)
     """The identity of the backend, which may be one that cannot be hashed; the options keep it
@@ -286,14 +299,13 @@ def make_options(  # `compile` hands on what it was given, in its own order
     _check_mode(mode, options)
     passed = _passed(given, {"recompile_limit": recompile_limit, "dynamic": dynamic})
     _check_types({**passed, "fullgraph": fullgraph})
+    if "without" in passed:
+        passed["without"] = _captures.checked(passed["without"], (stack or Stack()).tables)
     _follow_others()
     settings = _by_settings()
     chosen = {**settings, **passed}
     dynamic = chosen.pop("dynamic")
-    if not isinstance(backend, str) and not callable(backend):
-        raise InvalidUse(
-            f"{backend!r} is not a backend", "pass a name (see list_backends) or a callable"
-        )
+    _check_backend(backend)
     with backend_boundary():
         found = lookup(backend)
         _check_unknown(given)
@@ -305,6 +317,13 @@ def make_options(  # `compile` hands on what it was given, in its own order
     chosen |= {"shapes_spec": spec, "settings": settings, "passed": frozenset(passed)}
     chosen["sharing"] = sharing and (sharing, *settings.values())
     return Options(configured, fullgraph, dynamic, stack or Stack(), **chosen)
+
+
+def _check_backend(backend: object) -> None:
+    if not isinstance(backend, str) and not callable(backend):
+        raise InvalidUse(
+            f"{backend!r} is not a backend", "pass a name (see list_backends) or a callable"
+        )
 
 
 _OF_TORCH = frozenset({"guard_filter_fn"})
@@ -448,6 +467,7 @@ _VALID: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: value in REGIONS,
         f"one of {', '.join(map(repr, REGIONS))}",
     ),
+    "without": (_captures.are_names, "a list of names of captures"),
     "dynamic": (_is_flag_or_none, "True or False"),
 }
 """The test of each option that is no flag, and the values that pass it."""
