@@ -859,6 +859,12 @@ OPTIONS = [
         "keep the text of graphs",
     ),
     Row(
+        "measure",
+        SUPPORTED,
+        lambda: same(options={"measure": True}),
+        "count and time the calls of entries; `STATOR_MEASURE=1`",
+    ),
+    Row(
         "capture_data",
         SUPPORTED,
         lambda: same(options={"capture_data": True}),

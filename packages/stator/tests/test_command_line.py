@@ -80,7 +80,7 @@ def test_reports_are_printed_however_the_script_ends(
     ending: str, code: int, script: Script, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["report", script(COMPILES + ending)]) == code
-    assert "scaled: 2 graphs, 2 operations, 1 breaks" in capsys.readouterr().out
+    assert "scaled: 2 graphs, 2 operations, 1 break," in capsys.readouterr().out
 
 
 def test_an_error_of_the_script_is_shown_without_what_runs_it(
@@ -97,12 +97,32 @@ def test_report_is_written_as_json(script: Script, tmp_path: Path) -> None:
     output = tmp_path / "report.json"
     assert main(["report", "--json", "--output", str(output), script(COMPILES)]) == 0
     report = json.loads(output.read_text())
-    assert report["version"] == 1
-    first, second = report["compiled"]["scaled"]["entries"]
-    assert first["break"]["reason"] == "builtin"
-    assert first["break"]["where"]["line"] == 8
-    assert second["break"] is None
+    assert report["version"] == 2
+    scaled = report["compiled"]["scaled"]
+    first, second = scaled["entries"]
+    (place,) = scaled["breaks"]
+    assert (place["reason"], place["where"]["line"], place["entries"]) == ("builtin", 8, [0])
+    assert first["calls"] == second["calls"] == place["crossings"] == 1
     assert (first["operators"], first["compiled_operators"]) == (1, 0)  # with the eager backend
+
+
+def test_report_is_written_as_a_page(
+    script: Script, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "report.html"
+    assert main(["report", "--html", str(output), script(COMPILES)]) == 0
+    assert capsys.readouterr().out.endswith(f"the report is in {output}\n")
+    text = output.read_text()
+    assert "<title>stator report: script.py</title>" in text
+    assert "a call of builtins.print" in text
+
+
+def test_calls_are_measured_for_the_report_only(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("STATOR_MEASURE", raising=False)
+    assert main(["report", script("")]) == 0
+    assert "STATOR_MEASURE" not in os.environ
 
 
 def test_nothing_compiled_is_reported(
@@ -124,8 +144,8 @@ def test_explain_calls_a_function(
     command = ["explain", "script:Model.step", "--args", "x=torch.ones(WIDTH)"]
     assert main([*command, "--backend", "aot_eager"]) == 0
     printed = capsys.readouterr().out
-    assert "1 graphs, 1 operations, 0 breaks, 1 entries, backend 'aot_eager'" in printed
-    assert "all 1 operators are compiled" in printed
+    assert "1 graph, 1 operation, 0 breaks, 1 entry, backend 'aot_eager'" in printed
+    assert "all operators are compiled" in printed
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,9 @@ def test_uncompiled_operators_are_counted_with_reason_and_line(default_backend: 
 
     text = str(explanation)
     assert "backend 'aot_eager'" in text.splitlines()[0]
-    assert "\n  1 operators are compiled\n  3 run as they are: sparse tensors\n" in text
+    assert "\n  1 operator is compiled\n  3 run as they are: sparse tensors\n" in text
     assert f'File "{__file__}", line {line}, in sparse (3 operators)' in text
-    assert "\n  all 1 operators are compiled" in text
+    assert "\n  all operators are compiled" in text
 
     data = explanation.data()
     assert (data["backend"], data["compiled_operators"]) == ("aot_eager", 2)

@@ -110,6 +110,15 @@ def test_keep_text() -> None:
     assert report_of(keep_text=False).entries[0].graph_text == ""
 
 
+def test_measure() -> None:
+    compiled = stator.compile(plus, backend="eager", options={"measure": True})
+    for _ in range(3):
+        assert torch.equal(compiled(X), plus(X))
+    (entry,) = compiled.report.entries
+    assert (entry.calls, entry.run_seconds > 0, entry.guard_seconds > 0) == (3, True, True)
+    assert report_of().entries[0].calls is None
+
+
 def test_capture_data() -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:
         return x[x > 0].sum() + 1

@@ -30,7 +30,7 @@ def test_report_says_where_why_and_what_to_try() -> None:
     assert reason.hint
     assert report.trace_seconds > 0
     text = str(report)
-    assert text.startswith("2 graphs, 2 operations, 1 breaks, 2 entries")
+    assert text.startswith("2 graphs, 2 operations, 1 break, 2 entries")
     assert f'File "{__file__}", line {reason.where.line}' in text
 
 
@@ -182,3 +182,29 @@ def test_entries_have_the_source_of_their_guards() -> None:
     assert entry.guard_source.startswith("def check(")
     assert "tensors_match(x)" in entry.guard_source
     assert {"entries", "graph_count"} <= {*dir(compiled.report)}
+
+
+class _Scaled(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor, *, flag: bool = True) -> torch.Tensor:
+        return self.inner(x) if flag else x
+
+
+def test_arguments_of_a_module_have_the_names_of_its_forward() -> None:
+    compiled = stator.compile(_Scaled(), backend="eager", dynamic=False)
+    compiled(torch.ones(2, 3), flag=True)
+    compiled(torch.ones(2, 3), flag=False)
+    (failure,) = compiled.report.recompiles
+    assert failure.source == "flag"
+
+
+def test_a_guard_of_a_library_module_names_the_line_of_the_program() -> None:
+    compiled = stator.compile(_Scaled(), backend="eager", dynamic=False)
+    compiled(torch.ones(2, 3))
+    compiled(torch.ones(4, 3))
+    (failure,) = compiled.report.recompiles
+    assert (failure.source, failure.where.filename) == ("x", __file__)
+    assert failure.where.function.endswith("_Scaled.forward")

@@ -179,6 +179,8 @@ class DictItemSource(PartSource):
         return f"{whole}[{self.shown if isinstance(self.key, ObjectRef) else repr(self.key)}]"
 
     def described(self, whole: str) -> str:
+        if (own_name := self.whole.described_item(self.key)) is not None:
+            return own_name
         in_scope = isinstance(self.whole, CapturedSource) and self.whole.is_scope
         return self.shown if in_scope else PartSource.described(self, whole)
 
@@ -222,6 +224,10 @@ class ItemSource(PartSource):
 
     text = "{0}[{part.index}]"
     tag = "{whole.label}_{part.index}"
+
+    def described(self, whole: str) -> str:
+        own_name = self.whole.described_item(self.index)
+        return PartSource.described(self, whole) if own_name is None else own_name
 
     def write(self, whole: str, render: Renderer) -> str:
         if self.owner is None:

@@ -146,6 +146,10 @@ class Source:
         code."""
         return self.name
 
+    def described_item(self, key: object) -> str | None:
+        """Return the program's own name for an item; None where it has none."""
+        return None
+
     @property
     def label(self) -> str:
         """The last part of the name, to name a local after."""
@@ -168,10 +172,12 @@ class Source:
 
 @attrs.frozen(eq=False)
 class ParameterSource(Source):
-    """A parameter of the entry; `shown` gives the words for it when a message needs them."""
+    """A parameter of the entry; `shown` gives the words for it when a message needs them, and
+    `shown_items` those for its items, where the program has other names for them."""
 
     parameter: str
     shown: Callable[[], str] | None = attrs.field(default=None, kw_only=True, repr=False)
+    shown_items: Mapping[object, str] | None = attrs.field(default=None, kw_only=True, repr=False)
 
     @property
     def name(self) -> str:
@@ -180,6 +186,9 @@ class ParameterSource(Source):
     @property
     def description(self) -> str:
         return self.parameter if self.shown is None else self.shown()
+
+    def described_item(self, key: object) -> str | None:
+        return None if self.shown_items is None else self.shown_items.get(key)
 
     def expression(self, render: Renderer) -> str:
         return self.parameter

@@ -3,6 +3,7 @@
 Every function of the data model takes it first, as `t`.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -35,6 +36,9 @@ from stator_variables._trace._lifetimes import Lifetimes
 from stator_variables._trace._memory import InputMemory
 from stator_variables._trace._policy import Policy
 from stator_variables._tracker import VariableTracker, real_of
+
+# with a separator, as torch_geometric is not of torch
+_TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 
 HOLDING = frozenset({"content", "items", "known", "members"})
 """Fields of trackers with what these hold."""
@@ -150,6 +154,18 @@ class Space(Operations):
             return visible.code.span(visible.pc)
         return self.frame.code.span(self.instruction.index)
 
+    def program_line(self) -> SourceSpan:
+        """The innermost line outside of torch; that of `where` if there is none."""
+        place = self.where()
+        if not place.filename.startswith(_TORCH):
+            return place
+        visible = (frame for frame in reversed(self.machine.frames) if not frame.hidden)
+        for frame in visible:
+            place_outside: SourceSpan = frame.code.span(frame.pc)
+            if not place_outside.filename.startswith(_TORCH):
+                return place_outside
+        return place
+
     def unsupported(
         self, reason: str, detail: str, hint: str = "", *, once: bool = False
     ) -> Unsupported:
@@ -178,14 +194,14 @@ class Space(Operations):
             )
         key = (source, type(kind), kind.merge_key)
         if key not in self.guards:
-            self.guards[key] = Guard(source, kind, self.where() if where is None else where)
+            self.guards[key] = Guard(source, kind, self.program_line() if where is None else where)
         if type(kind) is Length:
             self.guards.pop((source, LongerThan, None), None)  # which follows
 
     def rely(self, relation: ShapeExpression) -> None:
         """Rely on a relation of several values."""
         self.guards.setdefault(
-            (None, type(relation), relation), Guard(None, relation, self.where())
+            (None, type(relation), relation), Guard(None, relation, self.program_line())
         )
 
     def need_length(self, source: Source | None, length: int) -> None:

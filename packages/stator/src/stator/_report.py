@@ -1,8 +1,9 @@
-"""A report of the compiled state: graphs, breaks, guards, entries, times; as data, and as text with
-`str`."""
+"""A report of the compiled state: graphs, breaks, guards, entries, times; as data, as text with
+`str`, and as a page."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import attrs
@@ -10,10 +11,20 @@ from stator_backends import BackendSpec, Uncompiled, spec_of
 from stator_guards import Failure, Guard
 
 from stator._capture._uncompiled_operator import lines_of_uncompiled
+from stator._entries._measurement import CompileTimes, MeasuredRun
 from stator._regions._region import Region
-from stator.errors import SourceSpan, Unsupported
+from stator._report_data._graph_facts import memory_of, operator_lines
+from stator._report_data._merge import (
+    BreakPlace,
+    Recompilation,
+    merged_breaks,
+    merged_recompilations,
+)
+from stator._report_data._place import place_data, written_place
+from stator._report_data._source_text import function_texts
+from stator.errors import Unsupported
 
-REPORT_VERSION = 1
+REPORT_VERSION = 2
 """The version of the JSON form of reports: a field that changes its meaning, or goes, increases
 it."""
 
@@ -36,6 +47,8 @@ class EntryReport:
     uncompiled: tuple[Uncompiled, ...] = ()  # operators that run as they are
     serves_one_call: bool = False  # so that nothing is compiled for it
     compiles: bool = True  # the backend does
+    times: CompileTimes = attrs.field(factory=CompileTimes)
+    measured: MeasuredRun | None = None
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -53,41 +66,70 @@ class EntryReport:
     def guard_source(self) -> str:
         return getattr(self.compiled_guards, "source", "")
 
+    @property
+    def calls(self) -> int | None:
+        """The number of calls; None without `options={"measure": True}`."""
+        return None if self.measured is None else self.measured.calls
+
+    @property
+    def run_seconds(self) -> float | None:
+        """The time of all calls; None if they are not measured."""
+        return None if self.measured is None else self.measured.seconds
+
+    @property
+    def guard_seconds(self) -> float | None:
+        """The time of one check of all guards; None before the second measured call."""
+        return None if self.measured is None else self.measured.guard_seconds
+
     def data(self) -> dict[str, Any]:
         """Return the entry as values that JSON has."""
         uncompiled = [
-            {"operator": each.node, "reason": each.reason, "where": each.where}
+            {"operator": each.node, "reason": each.reason, **place_data(written_place(each.where))}
             for each in self.uncompiled
         ]
         return {
             "target": self.target,
             "operators": self.op_count,
             "compiled_operators": self.compiled_count,
+            "lines": operator_lines(self.graph),
             "uncompiled": uncompiled,
             "serves_one_call": self.serves_one_call,
-            "break": None if self.reason is None else _break_data(self.reason),
             "guards": [_guard_data(guard) for guard in self.guards],
+            "begun": self.times.begun,
             "trace_seconds": self.trace_seconds,
+            "backend_seconds": self.times.backend,
+            "compile_seconds": self.times.total,
+            **self._measured_data(),
+            "memory": attrs.asdict(memory_of(self.graph)),
             "graph": self.graph_text,
             "failures": list(self.failures),
         }
 
+    def _measured_data(self) -> dict[str, Any]:
+        first = None if self.measured is None else self.measured.first_seconds
+        return {
+            "calls": self.calls,
+            "first_run_seconds": first,
+            "run_seconds": self.run_seconds,
+            "guard_seconds": self.guard_seconds,
+        }
+
     def lines(self, number: int, guards: bool) -> list[str]:
-        spent = f"{self.trace_seconds * 1000:.1f} ms to trace"
-        found = [
-            f"entry {number}: {self.target}: {self.op_count} operations, "
-            f"{len(self.guards)} guards, {spent}"
-        ]
-        if self.reason is not None:
-            found += [f"  {line}" for line in self.reason.brief().splitlines()]
+        """Return the text of the entry, but for the break that ends it."""
+        facts = [counted(self.op_count, "operation"), counted(len(self.guards), "guard")]
+        facts.append(f"{self.times.total * 1000:.1f} ms to compile")
+        if self.calls is not None:
+            facts.append(counted(self.calls, "call"))
+        found = [f"entry {number}: {self.target}: {', '.join(facts)}"]
         found += [
             f"  its graph raised, so the program itself ran: {text}" for text in self.failures
         ]
         if self.serves_one_call:
             found.append("  no later call takes it, so nothing is compiled for it")
         elif self.compiles and self.op_count:
-            all_of = "" if self.uncompiled else "all "
-            found.append(f"  {all_of}{self.compiled_count} operators are compiled")
+            verb = "is" if self.compiled_count == 1 else "are"
+            some = f"{counted(self.compiled_count, 'operator')} {verb}"
+            found.append(f"  {some if self.uncompiled else 'all operators are'} compiled")
             found += [f"  {line}" for line in lines_of_uncompiled(self.uncompiled)]
         if guards:
             found += [
@@ -102,25 +144,33 @@ class Report:
     """A snapshot of the state of a compiled function."""
 
     entries: tuple[EntryReport, ...]
-    recompiles: tuple[Failure, ...]
+    recompilations: tuple[tuple[Failure, ...], ...]
+    """The guards that failed, for each compilation after the first one at a place."""
     refused: tuple[Unsupported, ...]
     missed: tuple[Unsupported, ...] = ()  # exceptions that stator expected, and that did not come
+    name: str = ""
     backend: str = ""  # its name
 
     @classmethod
     def of(cls, region: Region) -> Report:
-        entries, recompiles, refused = [], [], []
+        entries, recompiled, refused = [], [], []
         places = region.all_places()
         spec = spec_of(region.options.backend)
         for place in places:
             refused += place.shared.refused
-            recompiles += [reason for reasons in place.cache.history for reason in reasons]
+            recompiled += [reasons for reasons in place.cache.history if reasons]
             compiled = reversed(place.cache.all_entries())
             entries += [_entry_report(entry, spec) for entry in compiled]
         if not entries:  # until the next call compiles, what served this one is all there is
             entries = [_entry_report(entry, spec) for place in places for entry in place.served]
+        name = str(region.root.target.name)
         missed = tuple(region.pool.missed)
-        return cls(tuple(entries), tuple(recompiles), tuple(refused), missed, spec.name)
+        return cls(tuple(entries), tuple(recompiled), tuple(refused), missed, name, spec.name)
+
+    @property
+    def recompiles(self) -> tuple[Failure, ...]:
+        """The guards that failed where calls were compiled again."""
+        return tuple(failure for failures in self.recompilations for failure in failures)
 
     @property
     def graphs(self) -> list[Any]:
@@ -189,66 +239,99 @@ class Report:
 
     def data(self) -> dict[str, Any]:
         """Return the report as values that JSON has; `REPORT_VERSION` is in `version`."""
+        entries = [{"number": i, **entry.data()} for i, entry in enumerate(self.entries)]
+        breaks = [place.data() for place in self._break_places()]
+        causes = [cause.data() for cause in self._causes()]
+        places = [place for entry in entries for place in (*entry["lines"], *entry["uncompiled"])]
+        places += [each["program_line"] for each in breaks]
+        places += [each["where"] for each in causes]
         return {
             "version": REPORT_VERSION,
+            "name": self.name,
             "backend": self.backend,
             "graphs": self.graph_count,
             "operators": self.op_count,
             "compiled_operators": self.compiled_count,
-            "entries": [entry.data() for entry in self.entries],
-            "recompilations": [str(failure) for failure in self.recompiles],
-            "runs_plainly": [_break_data(reason) for reason in self.refused],
-            "broken_for_nothing": [_break_data(reason) for reason in self.missed],
+            "entries": entries,
+            "breaks": breaks,
+            "recompilations": causes,
+            "functions": function_texts(places),
         }
+
+    def _break_places(self) -> list[BreakPlace]:
+        ends: list[tuple[Unsupported, str, int | None, int | None]] = [
+            (entry.reason, "graph break", number, entry.calls)
+            for number, entry in enumerate(self.entries)
+            if entry.reason is not None
+        ]
+        ends += [(reason, "runs plainly", None, None) for reason in self.refused]
+        ends += [(reason, "broken for nothing", None, None) for reason in self.missed]
+        return merged_breaks(ends)
+
+    def _causes(self) -> list[Recompilation]:
+        return merged_recompilations(self.recompilations)
 
     def text(self, guards: bool = False) -> str:
         """Return the report as text, with every guard if `guards` is set."""
-        counts = f"{self.graph_count} graphs, {self.op_count} operations, {len(self.breaks)} breaks"
-        backend = f", backend {self.backend!r}" if self.backend else ""
-        lines = [f"{counts}, {self.entry_count} entries{backend}"]
+        counts = [counted(self.graph_count, "graph"), counted(self.op_count, "operation")]
+        counts += [counted(len(self.breaks), "break"), counted(self.entry_count, "entry")]
+        counts += [f"backend {self.backend!r}"] if self.backend else []
+        lines = [", ".join(counts)]
+        for place in self._break_places():
+            lines += place.lines()
+        for cause in self._causes():
+            lines += cause.lines()
         for number, entry in enumerate(self.entries):
             lines += entry.lines(number, guards)
-        for reason in self.refused:
-            lines += _indented("runs plainly: ", reason.brief())
-        for reason in self.missed:
-            lines += _indented("broken for nothing: ", reason.brief())
-        for failure in self.recompiles:
-            lines += _indented("compiled again: ", str(failure))
         return "\n".join(lines)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the report as a page of HTML that needs nothing else."""
+        from stator._report_page._page import page
+
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page({self.name: self.data()}))
+
+    def _repr_html_(self) -> str:
+        from stator._report_page._page import framed, page
+
+        return framed(page({self.name: self.data()}))
 
     def __str__(self) -> str:
         return self.text()
 
 
-def _break_data(reason: Unsupported) -> dict[str, Any]:
-    return {
-        "reason": reason.reason,
-        "detail": reason.detail,
-        "where": _place_data(reason.where),
-        "stack": [_place_data(span) for span in reason.stack],
-        "try": reason.hint,
-    }
+def counted(count: int, noun: str) -> str:
+    """Return a number with a noun: `1 entry`, `2 entries`."""
+    if count == 1:
+        return f"1 {noun}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count} {plural}"
 
 
 def _guard_data(guard: Guard) -> dict[str, Any]:
     needed = str(guard.kind.needed)
-    return {"name": guard.name, "needed": needed, "where": _place_data(guard.where)}
-
-
-def _place_data(span: SourceSpan) -> dict[str, Any]:
-    return {"file": span.filename, "line": span.line, "function": span.function}
-
-
-def _indented(head: str, text: str) -> list[str]:
-    first, *rest = text.splitlines()
-    return [head + first, *(f"  {line.strip()}" for line in rest)]
+    return {"name": guard.name, "needed": needed, "where": place_data(guard.where)}
 
 
 def _entry_report(entry: Any, spec: BackendSpec) -> EntryReport:
     data = entry.data
-    shown = (data.target.name, data.graph, data.graph_text, data.op_count, data.reason)
-    compiled = entry.guards, data.trace_seconds, entry.source, tuple(data.failures), data.uncompiled
-    return EntryReport(*shown, *compiled, data.serves_one_call, spec.compiles)
+    return EntryReport(
+        target=data.target.name,
+        graph=data.graph,
+        graph_text=data.graph_text,
+        op_count=data.op_count,
+        reason=data.reason,
+        compiled_guards=entry.guards,
+        trace_seconds=data.trace_seconds,
+        source=entry.source,
+        failures=tuple(data.failures),
+        uncompiled=data.uncompiled,
+        serves_one_call=data.serves_one_call,
+        compiles=spec.compiles,
+        times=data.times,
+        measured=data.measured,
+    )
 
 
 class LiveReport:

@@ -129,6 +129,7 @@ def observed(place: Observable, key: Hashable, state: FlatState) -> Iterator[Com
             log_start(place.target, place.cache, key, state)
             with compiling(), rare_collections():
                 yield made
+        made.note_times()
         log_end(made)
     follow_stance()
 

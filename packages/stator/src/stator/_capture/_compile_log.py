@@ -46,6 +46,12 @@ class Compilation:
         """The reason why the target runs eagerly from now on."""
         return self.refusals[-1] if self.refusals and self.entry is None else None
 
+    def note_times(self) -> None:
+        """Record in the entry when its compilation began, and how long it took."""
+        if self.entry is not None:
+            times = self.entry.data.times
+            times.begun, times.total = self.begun, time.time() - self.begun
+
 
 def log_start(target: Target, cache: Cache, key: Hashable, state: FlatState) -> None:
     """Record that a call is compiled, and why the entries that exist do not serve it."""

@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -17,6 +18,7 @@ import torch
 
 from stator._api import compile, compile_in_place
 from stator._report import REPORT_VERSION, Report
+from stator._report_page._page import page
 from stator._settings._stance import REGIONS
 
 
@@ -114,6 +116,13 @@ def text_of(reports: dict[str, Report], as_json: bool) -> str:
         return json.dumps({"version": REPORT_VERSION, "compiled": data}, indent=2)
     texts = [f"{name}: {report}" for name, report in reports.items()]
     return "\n\n".join(texts) or "nothing was compiled"
+
+
+def write_page(reports: dict[str, Report], path: str, title: str) -> None:
+    """Write reports as one page of HTML, and print where it is."""
+    text = page({name: report.data() for name, report in reports.items()}, title)
+    Path(path).write_text(text, encoding="utf-8")
+    print(f"the report is in {os.path.abspath(path)}")
 
 
 def _exit_code(ending: SystemExit) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
@@ -47,6 +48,7 @@ from stator._entries._graph_lowering import (
 )
 from stator._entries._known_graph import KnownGraph
 from stator._entries._layout_guard import layout_guards
+from stator._entries._measurement import CompileTimes, MeasuredRun
 from stator._program._fallback import EagerFallback, Remainder
 from stator._program._local_ends import LocalEnds
 from stator._program._target import Continuation, Root, Target, start_of
@@ -85,6 +87,8 @@ class EntryData:
     point: Point | None = None  # where it breaks
     serves_one_call: bool = False
     leads_elsewhere: bool = False  # no later call comes to its continuation in this way
+    times: CompileTimes = attrs.field(factory=CompileTimes)
+    measured: MeasuredRun | None = None
 
 
 def make_entry(
@@ -107,9 +111,11 @@ def make_entry(
     text = _examined(target, captured, options) if runs else ""
 
     lowered, ran, effects = None, module, None
+    begun = time.perf_counter()
     if runs:
         effects = effects_of(captured)  # before a backend changes the graph
         lowered, ran = lowered_with_warnings(traced, options, ambient, effects, known)
+    times = CompileTimes(backend=time.perf_counter() - begun)
 
     guards = _all_guards(traced, retrace, lowered, state)
     data = EntryData(
@@ -120,12 +126,22 @@ def make_entry(
         ends=_local_ends(traced, target, state),
         begins_step=isinstance(target, Root) and uses_steps(options.backend),
         point=traced.point,
+        times=times,
     )
-    facts = retrace, ambient, data, ran, lowered
-    recovery = None if effects is None else _recovery(traced, effects, *facts)
+    recovery = _recovery(traced, effects, retrace, ambient, data, ran, lowered)
     run = _function(target, traced, lowered, site, recovery, data)
-    checked = _checked_by(guards, target, options, data)
-    return Entry(checked, run, data.source, backend_key=key, data=data)
+    return _entry(run, guards, options, key, data)
+
+
+def _entry(
+    run: Callable[..., Any], guards: list[Guard], options: Options, key: Hashable, data: EntryData
+) -> Entry:
+    """Return the entry of a function; its calls are measured if the options say so."""
+    checked = _checked_by(guards, data.target, options, data)
+    entry = Entry(checked, run, data.source, backend_key=key, data=data)
+    if options.measure:
+        MeasuredRun.install(entry)
+    return entry
 
 
 def _local_ends(traced: TraceResult, target: Target, state: Mapping[str, object]) -> LocalEnds:
@@ -290,13 +306,17 @@ def _kept(traced: TraceResult, recovery: Recovery) -> Iterator[str]:
 
 def _recovery(
     traced: TraceResult,
-    effects: GraphEffects,
+    effects: GraphEffects | None,
     retrace: Retrace,
     ambient: AmbientState,
     data: EntryData,
     ran: object,
     lowered: Lowered | None,
-) -> Recovery:
+) -> Recovery | None:
+    """Return what is done when the graph raises; None without a graph."""
+    if effects is None:
+        return None
+
     from stator._entries._late_inputs import LateInputs
     from stator._entries._random_steps import RandomSteps
     from stator._entries._recovery import Recovery, RollbackPlan

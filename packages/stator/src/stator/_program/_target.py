@@ -7,12 +7,13 @@ import builtins
 import inspect
 import keyword
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MappingProxyType
 from typing import Any
 
 import attrs
+import torch
 from stator_bytecode import FlatState, Frame, Point, plain
 from stator_guards import CapturedSource, ParameterSource
 from stator_variables import (
@@ -69,7 +70,8 @@ class Root:
         names = parameters_of(self.code)
         if self.fn is None:
             names = (FUNCTION, *names)
-        trackers = wrap_state(tracing, self.parameters, state, lambda: names)
+        items = _items_of_call(self.code, state)
+        trackers = wrap_state(tracing, self.parameters, state, lambda: names, items)
         if self.fn is None:
             function, *trackers = trackers
         else:
@@ -198,14 +200,31 @@ def wrap_state(
     parameters: tuple[str, ...],
     state: FlatState,
     descriptions: Callable[[], tuple[str, ...]],
+    items: Mapping[int, Mapping[object, str]] = MappingProxyType({}),
 ) -> list[VariableTracker]:
     """Return trackers of the flat state; messages have the descriptions, which are made on
-    demand."""
+    demand, and the names of `items`, by the positions of their wholes."""
     trackers = []
     for index, (name, value) in enumerate(zip(parameters, state, strict=True)):
-        source = ParameterSource(name, shown=partial(_item_of, descriptions, index))
+        shown = partial(_item_of, descriptions, index)
+        source = ParameterSource(name, shown=shown, shown_items=items.get(index))
         trackers.append(wrap(tracing, value, source))
     return trackers
+
+
+def _items_of_call(code: CodeType, state: FlatState) -> Mapping[int, Mapping[object, str]]:
+    """Return the names that `forward` has for what the call of a module gets as `*args` and
+    `**kwargs`."""
+    if code is not torch.nn.Module._call_impl.__code__:
+        return {}
+    forward = getattr(type(state[0]), "forward", None)
+    if type(forward) is not FunctionType:
+        return {}
+    raw = forward.__code__
+    count = raw.co_argcount
+    positional = dict(enumerate(raw.co_varnames[1:count]))
+    names = raw.co_varnames[1 : count + raw.co_kwonlyargcount]
+    return {1: positional, 2: {name: name for name in names}}
 
 
 def _item_of(items: Callable[[], tuple[str, ...]], index: int) -> str:

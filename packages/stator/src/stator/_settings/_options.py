@@ -204,6 +204,7 @@ OURS = {
     "keep_text": "keep the text of each graph for the report",
     "capture_data": "sizes and numbers that data decides are symbols; None: under `fullgraph`",
     "check": "look for faults in every graph",
+    "measure": "count and time the calls of entries, for the report",
     "uncompiled": "operators that run as they are although the backend compiles: 'warn', 'error' "
     "or 'allow'; None: a warning",
     "guard_filter_fn": "a function that decides which guards are checked: see `_guard_filter.py`",
@@ -213,7 +214,11 @@ OURS = {
     "place; `stator.list_captures()` has the names",
 }
 """The keys of `options` that are no backend's, and the effect of each."""
-ENVIRONMENT = {"oracle": "STATOR_ORACLE", "check": "STATOR_CHECK"}
+ENVIRONMENT = {
+    "oracle": "STATOR_ORACLE",
+    "check": "STATOR_CHECK",
+    "measure": "STATOR_MEASURE",
+}
 """The variables that switch an option on with the value 1."""
 
 
@@ -236,6 +241,7 @@ class Options:
     compiled_autograd: bool = False
     capture_data: bool | None = None
     check: bool = False
+    measure: bool = False
     keep_text: bool = True
     uncompiled: str | None = None
     guard_filter_fn: Filter | None = None

@@ -1,0 +1,1 @@
+"""Reports as a page of HTML: `_view.py` decides what is shown, `page.html.jinja` how."""

@@ -1,0 +1,59 @@
+"""The program whose report is shown in the documentation: two models, three breaks, two
+recompilations, and a piece that runs uncompiled."""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+
+log = logging.getLogger(__name__)
+
+
+class Block(torch.nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(width, width)
+        self.scale = 1.0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.linear(x)
+        if y.mean() > 0:
+            y = y * self.scale
+        return torch.relu(y)
+
+
+class Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(Block(16) for _ in range(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.blocks:
+            x = block(x)
+        print(f"norm {x.norm():.2f}")
+        return x.sum()
+
+
+class Head(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        counts = torch.bincount(x.argmax(dim=1), minlength=4)
+        torch._dynamo.graph_break()
+        return counts / counts.sum()
+
+
+@torch.no_grad()
+def main() -> None:
+    torch.manual_seed(0)
+    model = torch.compile(Model())
+    head = torch.compile(Head())
+    for size in (4, 4, 6):
+        model(torch.randn(size, 16))
+        head(torch.randn(size, 4))
+    for block in model.blocks:
+        block.scale = 0.5
+    model(torch.randn(4, 16))
+
+
+if __name__ == "__main__":
+    main()
