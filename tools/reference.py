@@ -136,6 +136,8 @@ _VARIABLES = {
     "STATOR_LOGS": "log these subjects to stderr: `graph_breaks,+guards`; `+` with details, "
     "`-` errors only, `all`",
     "STATOR_LOGS_OUT": "the file that the log goes into as well",
+    "STATOR_PROGRESS": "`0`: no line while compilations take long",
+    "STATOR_FULL_TRACEBACK": "`1`: errors show the frames of stator and of the backend, too",
     "TORCH_LOGS": "torch's own: records of subjects that are artifacts of torch appear there too",
     "TORCH_TRACE": "a folder for traces that `tlparse` reads, those of stator included",
     "TORCH_COMPILE_DEBUG": "`1`: Inductor writes its files",

@@ -3,11 +3,7 @@ recompilations, and a piece that runs uncompiled."""
 
 from __future__ import annotations
 
-import logging
-
 import torch
-
-log = logging.getLogger(__name__)
 
 
 class Block(torch.nn.Module):
@@ -38,7 +34,8 @@ class Model(torch.nn.Module):
 class Head(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         counts = torch.bincount(x.argmax(dim=1), minlength=4)
-        torch._dynamo.graph_break()
+        if counts.min() == 0:
+            counts = counts + 1
         return counts / counts.sum()
 
 

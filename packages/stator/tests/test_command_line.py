@@ -117,6 +117,14 @@ def test_report_is_written_as_a_page(
     assert "a call of builtins.print" in text
 
 
+def test_what_a_function_compiled_that_has_returned_is_reported(
+    script: Script, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "import torch\ndef main():\n    f = torch.compile(lambda x: x + 1, backend='eager')\n"
+    assert main(["report", script(f"{text}    f(torch.ones(2))\nmain()")]) == 0
+    assert "<lambda>: 1 graph" in capsys.readouterr().out
+
+
 def test_calls_are_measured_for_the_report_only(
     script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,7 @@ from stator._regions._wrapper import make_wrapper, original_of, region_of
 from stator._report import LiveReport, Report
 from stator._settings._deferred_warning import depth_of_the_user
 from stator._settings._options import Options
-from stator._settings._stance import REGIONS
+from stator._settings._stance import add_region
 from stator.errors import InvalidUse
 
 
@@ -83,7 +83,7 @@ def compiled_function(
         return fn
     region = Region.of(Root.of(fn, options.name or name), options, owner)
     region.callees = Callees(functools.partial(_callee, attrs.evolve(options, name="")))
-    REGIONS.add(region)
+    add_region(region)
     runner: Any = Oracle(region, fn) if options.oracle else region
     if options.compiled_autograd:
         runner = BackwardRunner(runner, options)

@@ -19,6 +19,7 @@ from torch._guards import CompileContext, CompileId, compile_context
 from stator._capture._collector import rare_collections
 from stator._capture._compilation_flag import compiling
 from stator._capture._compile_log import Compilation, log_end, log_start
+from stator._capture._progress import PROGRESS
 from stator._program._target import Target
 from stator._settings._stance import follow_stance
 from stator._settings._torch_managers import follow_torch
@@ -127,7 +128,7 @@ def observed(place: Observable, key: Hashable, state: FlatState) -> Iterator[Com
         with _callbacks.around(event), _callbacks_of_torch(event):
             follow_torch()
             log_start(place.target, place.cache, key, state)
-            with compiling(), rare_collections():
+            with compiling(), rare_collections(), PROGRESS.around(place.target.name):
                 yield made
         made.note_times()
         log_end(made)

@@ -18,6 +18,7 @@ from stator._command_line._script import (
     write_page,
 )
 from stator._settings._options import ENVIRONMENT
+from stator._settings._stance import kept_regions
 
 EXAMPLES = """examples:
   python -m stator report train.py
@@ -48,7 +49,7 @@ def _run(given: argparse.Namespace) -> int:
         else:
             Path(given.output).write_text(f"{text}\n", encoding="utf-8")
 
-    with measured(), in_place_of_torch_compile(given.backend):
+    with kept_regions(), measured(), in_place_of_torch_compile(given.backend):
         return Script.of(given).run(show)
 
 

@@ -19,6 +19,7 @@ from stator_backends import (
     begin_step,
     one_at_a_time,
     report_failure,
+    spec_of,
     uses_steps,
 )
 from stator_bytecode import Point, Site
@@ -38,6 +39,7 @@ from stator_variables import enters_level, is_drawn
 
 from stator._capture._compile_log import log_graph
 from stator._capture._entry_source import ending, inference_marks
+from stator._capture._progress import PROGRESS
 from stator._capture._trace import TraceResult
 from stator._capture._uncompiled_operator import check_compiled
 from stator._entries._graph_lowering import (
@@ -151,6 +153,7 @@ def _local_ends(traced: TraceResult, target: Target, state: Mapping[str, object]
 
 def _examined(target: Target, captured: CapturedGraph, options: Options) -> str:
     """Log a graph, check it if that is enabled, and return its text if that is kept."""
+    PROGRESS.add_graph(f"compiling by {spec_of(options.backend).name}")
     module = captured.module
     code = functools.cache(lambda: module.print_readable(print_output=False))
     log_graph(target, captured, code)

@@ -8,7 +8,8 @@ it. So `torch.compiler.set_stance` is made to take them out, too.
 import functools
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import attrs
@@ -35,6 +36,28 @@ DEFAULT_STANCE = Stance()
 
 REGIONS: weakref.WeakSet[Any] = weakref.WeakSet()
 """All compiled objects."""
+_keepers: list[list[object]] = []
+
+
+def add_region(region: object) -> None:
+    """Note a compiled object; it exists as long as the program has it, or a block that keeps it."""
+    REGIONS.add(region)
+    for kept in _keepers:
+        kept.append(region)
+
+
+@contextmanager
+def kept_regions() -> Iterator[None]:
+    """Keep what is compiled in a block until its end: objects in the locals of a function that has
+    returned are to be in the report."""
+    kept: list[object] = []
+    _keepers.append(kept)
+    try:
+        yield
+    finally:
+        _keepers[:] = [each for each in _keepers if each is not kept]
+
+
 _set: list[Stance] = [DEFAULT_STANCE]
 
 
