@@ -6,12 +6,13 @@ import sys
 import weakref
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import stator
 import torch
 import torch.nn.functional as F
+from stator_backends import CountingBackend
 from torch import Tensor, nn
 
 SIZE, DEPTH = 8, 4
@@ -415,6 +416,43 @@ def test_equal_blocks_may_be_interpreted_each() -> None:
     compiled = stator.compile(Stack(Block, 3), backend="eager", options={"regions": "off"})
     x = torch.ones(2, SIZE)
     assert instructions(lambda: compiled(x)) > 1.5 * interpreted(Block, 3)
+
+
+class Configured(nn.Module):
+    def __init__(self, shared: list[float]) -> None:
+        super().__init__()
+        self.inner = nn.Linear(SIZE, SIZE)
+        self.shared = shared
+
+    def forward(self, x: Tensor) -> Tensor:
+        return cast(Tensor, self.inner(x)) * self.shared[0]
+
+
+class ConfiguredStack(nn.Module):
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.shared = [factor]
+        self.layers = nn.ModuleList(Configured(self.shared) for _ in range(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x * self.shared[0]
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def test_entry_serves_models_whose_blocks_share_another_object() -> None:
+    counting = CountingBackend()
+    compiled: Any = stator.compile(lambda model, x: model(x), backend=counting)
+    x = torch.ones(2, SIZE)
+    first, second = ConfiguredStack(2.0), ConfiguredStack(2.0)
+    for model in (first, second):
+        assert torch.equal(compiled(model, x), model(x))
+    assert len(counting.graphs) == 1
+
+    setattr(second.layers[2], "shared", [3.0])
+    assert torch.equal(compiled(second, x), second(x))
+    assert len(counting.graphs) == 2
 
 
 def test_what_equal_calls_keep_is_released_with_the_trace() -> None:

@@ -42,11 +42,13 @@ from torch.utils._pytree import SUPPORTED_NODES
 
 from stator_subgraphs._fragment import Fragment, fragment_of, record_again
 from stator_subgraphs._operators._reuse import (
+    Alias,
     Facts,
     RegionCall,
     ValueOrigin,
     kind_with_history,
     moved_source,
+    rely_on,
 )
 from stator_subgraphs._state import GraphState
 
@@ -247,6 +249,7 @@ class Summary:
 
     call: RegionCall
     facts: list[Guard]
+    aliased: dict[Source, Alias]
     read: list[tuple[type, Source]]
     """The objects that it read: their classes and sources."""
     tensors: dict[Source, Any]
@@ -273,8 +276,7 @@ class Summary:
         except Unsupported:  # interpreted, it is refused where the program does it
             t.graph.rollback(mark)
             return MISSING
-        for fact in self.facts:
-            t.guard(moved_source(fact.source, moved), fact.kind, fact.where)
+        rely_on(t, self.facts, self.aliased, moved)
         t.heap.repeated.append(lambda: self._read_again(moved))
         return _result(t, self.result, call, nodes)
 
@@ -358,7 +360,8 @@ def summary_of(interpreted: InterpretedCall, state: GraphState) -> Summary | Non
         return None
     kinds = [kind_with_history(traced.example) for traced in fragment.values]
     rest = [fact for fact in facts.found if type(fact.kind) is not TensorMatch]
-    return Summary(call, rest, [*_objects_read(call, facts)], tensors, fragment, kinds, result)
+    read = [*_objects_read(call, facts)]
+    return Summary(call, rest, facts.aliased, read, tensors, fragment, kinds, result)
 
 
 def _reads_part_of_tensor(call: RegionCall) -> bool:

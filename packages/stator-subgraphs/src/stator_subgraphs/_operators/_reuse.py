@@ -9,9 +9,9 @@ each time; so is every region once the program has mutated an existing object.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from attrs import evolve, frozen
@@ -146,6 +146,7 @@ class ReusableRegion:
     body: Body
     outline: Any
     facts: list[Guard]  # about parts of the objects among the arguments, which are parameters there
+    aliased: dict[Source, Alias]
     inputs: list[ValueOrigin]
     spec: Spec
     results: list[ValueOrigin]
@@ -167,7 +168,16 @@ class ReusableRegion:
         results = [_result(body, leaf) for leaf in leaves]
         if None in inputs or None in results or facts.found is None:
             return None
-        region = cls(body, call.outline, facts.found, inputs, spec, results, bool(t.touched))  # type: ignore[arg-type]
+        region = cls(
+            body,
+            call.outline,
+            facts.found,
+            facts.aliased,
+            inputs,  # type: ignore[arg-type]  # none is None
+            spec,
+            results,  # type: ignore[arg-type]
+            bool(t.touched),
+        )
         same = zip(body.outputs, region.example(t), strict=True)
         return region if all(_is_like(value, again) for value, again in same) else None
 
@@ -182,8 +192,7 @@ class ReusableRegion:
         """Return the operands of the body in this call, and guard the facts about parts that it
         relies on."""
         moved: dict[Any, Source] = {name: source_of(leaf) for name, leaf in call.objects.items()}
-        for fact in self.facts:
-            call.t.guard(moved_source(fact.source, moved), fact.kind)
+        rely_on(call.t, self.facts, self.aliased, moved)
         found = [_read(call, kind, where, moved) for kind, where in self.inputs]
         pairs = zip(found, self.body.inputs, strict=True)
         return (
@@ -248,6 +257,30 @@ def moved_source(source: Any, moved: dict[Any, Source]) -> Source:
 
 
 # -- what it relies on -----------------------------------------------------------------------------
+class Alias(NamedTuple):
+    """An object that another path leads to."""
+
+    vt: Any
+    known: Source
+    """The other path, which is no part of the objects among the arguments."""
+
+
+def rely_on(
+    t: Space, facts: Iterable[Guard], aliased: Mapping[Any, Alias], moved: dict[Any, Source]
+) -> None:
+    """Guard the facts about the objects of another call, of which they hold.
+
+    That a path leads to a known object is guarded as such, since the next call may have another
+    one in both places.
+    """
+    for fact in facts:
+        source = moved_source(fact.source, moved)
+        if (alias := aliased.get(fact.source)) is not None and type(fact.kind) is Is:
+            t.heap.aliases.append((alias.vt, alias.known, source))
+        else:
+            t.guard(source, fact.kind, fact.where)
+
+
 class Facts:
     """The facts that the trace established about parts of the arguments; `found` is None if one
     cannot be transferred to others."""
@@ -264,6 +297,7 @@ class Facts:
             vt for vt in call.t.heap.trackers.values() if type(vt) is TensorTracker and vt.source
         ]
         self.sources = {vt.traced.node: vt.source for vt in tensors}
+        self.aliased: dict[Source, Alias] = {}
         found = [*self._guards(), *self._aliases()]
         self.found: Any = (
             None if None in found else [guard for guard in found if not _is_of_class(guard)]
@@ -289,7 +323,11 @@ class Facts:
                 yield None
             elif self.mentions(other):
                 source = None if self.mentions(known) else self.relative_to_objects(other)
-                yield None if source is None else Guard(source, Is(real_of(tracker)))
+                if source is None:
+                    yield None
+                else:
+                    self.aliased[source] = Alias(tracker, known)
+                    yield Guard(source, Is(real_of(tracker)))
 
     def mentions(self, source: Source) -> bool:
         while isinstance(source, PartSource) and source not in self.names:
