@@ -242,7 +242,10 @@ def rows_of(status: str, names: str, remark: str, check: Check = beside) -> list
 
 KEYWORDS = [
     Row("backend", SUPPORTED, lambda: same(backend="aot_eager")),
-    Row("fullgraph", SUPPORTED, lambda: same(fullgraph=True)),
+    Row(
+        *("fullgraph", DIFFERS, lambda: same(fullgraph=True)),
+        "an operator that would run uncompiled is an error, too",
+    ),
     Row("dynamic", SUPPORTED, lambda: same(dynamic=True)),
     Row(
         *("mode", SUPPORTED, lambda: stator.compile(plus, mode="max-autotune")),

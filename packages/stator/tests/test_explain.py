@@ -83,7 +83,7 @@ def test_uncompiled_operators_are_counted_with_reason_and_line(default_backend: 
     text = str(explanation)
     assert "backend 'aot_eager'" in text.splitlines()[0]
     assert "\n  1 operator is compiled\n  3 run as they are: sparse tensors\n" in text
-    assert f'File "{__file__}", line {line}, in sparse (3 operators)' in text
+    assert f'File "{__file__}", line {line}, in sparse: to_sparse, mul, to_dense' in text
     assert "\n  all operators are compiled" in text
 
     data = explanation.data()
@@ -109,6 +109,7 @@ def test_error_that_the_program_requires(default_backend: None) -> None:
     options = {"uncompiled": "error"}
     with pytest.raises(stator.Unsupported, match="sparse tensors"):
         stator.explain(sparse, options=options)(X)
+    assert stator.explain(sparse, fullgraph=True)(X).uncompiled  # it shows what the error names
 
 
 def test_function_is_called_once_and_compiled_for_nobody_else(default_backend: None) -> None:

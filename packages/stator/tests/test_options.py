@@ -147,9 +147,17 @@ def test_uncompiled() -> None:
     assert "test_options.py" in text
     assert call("warn") == [text]
     assert call("allow") == call("allow", fullgraph=True) == []
-    for policy, fullgraph in (("error", False), ("error", True)):
-        with pytest.raises(stator.Unsupported, match="sparse tensors"):
+    assert call("warn", fullgraph=True) == [text]
+    line = fn.__code__.co_firstlineno + 1
+    for policy, fullgraph in (("error", False), ("error", True), (None, True)):
+        with pytest.raises(stator.Unsupported, match="3 of 4 operators") as refused:
             call(policy, fullgraph)
+        error = str(refused.value)
+        assert "  3 run as they are: sparse tensors\n" in error
+        assert f'test_options.py", line {line}, in ' in error
+        assert "fn: to_sparse, mul, to_dense\n" in error
+        assert 'try: options={"uncompiled": "warn"}' in error
+        assert refused.value.where.line == line
     with pytest.raises(InvalidOption):
         call("no")
 

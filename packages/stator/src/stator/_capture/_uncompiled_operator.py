@@ -1,6 +1,7 @@
 """Operators that run as they are although the backend compiles: reported, warned of, or an error.
 
-`options={"uncompiled": "warn" | "error" | "allow"}` decides which; the default is a warning.
+`options={"uncompiled": "warn" | "error" | "allow"}` decides which; by default they are an error
+under `fullgraph`, and a warning else.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from stator.errors import SourceSpan, UncompiledWarning, Unsupported
 UNCOMPILED = "uncompiled-operator"
 """The reason of the error where the program requires that everything is compiled."""
 HINT = 'options={"uncompiled": "allow"} accepts it'
+ERROR_HINT = (
+    'options={"uncompiled": "warn"} runs these operators as they are, and compiles the rest'
+)
 
 
 _WARNED: set[tuple[str, str]] = set()
@@ -36,9 +40,7 @@ def check_compiled(
     if not uncompiled or policy == "allow":
         return uncompiled
     if policy == "error":
-        first = uncompiled[0]
-        detail = f"{len(uncompiled)} of {op_count} operators: {first.reason}"
-        raise Unsupported("uncompiled-operator", detail, HINT, span_of(first))
+        raise _error(uncompiled, op_count)
 
     places = {(each.where, each.reason) for each in uncompiled}
     if places <= _WARNED:
@@ -51,6 +53,13 @@ def check_compiled(
     return uncompiled
 
 
+def _error(uncompiled: Sequence[Uncompiled], op_count: int) -> Unsupported:
+    """Return the error that names each operator, its line and the reason."""
+    head = f"a compiled graph: {len(uncompiled)} of {op_count} operators would run uncompiled"
+    lines = [head, *(f"  {line}" for line in lines_of_uncompiled(uncompiled))]
+    return Unsupported(UNCOMPILED, "\n".join(lines), ERROR_HINT, span_of(uncompiled[0]))
+
+
 def forget_warned() -> None:
     """Warn of all places again."""
     _WARNED.clear()
@@ -58,26 +67,39 @@ def forget_warned() -> None:
 
 def policy_of(options: Options) -> str:
     """Return the policy for operators that run uncompiled: warn, error or allow."""
-    return options.uncompiled or "warn"
+    if options.uncompiled is not None:
+        return options.uncompiled
+    return "error" if options.fullgraph else "warn"
 
 
 def lines_of_uncompiled(uncompiled: Sequence[Uncompiled]) -> Iterator[str]:
-    """Yield, for each reason, how many operators run as they are, and where the program has
-    them."""
-    by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    """Yield, for each reason, how many operators run as they are, and for each line of the program
+    which."""
+    by_reason: defaultdict[str, list[Uncompiled]] = defaultdict(list)
     for each in uncompiled:
-        by_reason[each.reason].append(each.where)
-    for reason, places in by_reason.items():
-        yield f"{_run(len(places))}: {reason}"
-        counts = Counter(places)
-        for place, count in counts.items():
-            times = f" ({count} operators)" if count > 1 else ""
-            if place:
-                yield f"  {place}{times}"
+        by_reason[each.reason].append(each)
+    for reason, operators in by_reason.items():
+        yield f"{_run(len(operators))}: {reason}"
+        by_place: defaultdict[str, list[str]] = defaultdict(list)
+        for each in operators:
+            by_place[each.where].append(_operator(each.node))
+        for place, names in by_place.items():
+            yield f"  {place or 'in no line of the program'}: {', '.join(_counted(names))}"
 
 
 def _run(count: int) -> str:
     return "1 runs as it is" if count == 1 else f"{count} run as they are"
+
+
+def _operator(node: str) -> str:
+    """Return the name of an operator: that of its node without the number that tells equal ones
+    apart."""
+    return re.sub(r"_\d+$", "", node)
+
+
+def _counted(names: Sequence[str]) -> Iterator[str]:
+    for name, count in Counter(names).items():
+        yield name if count == 1 else f"{name} ({count} times)"
 
 
 _PLACE = re.compile(r'File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)')

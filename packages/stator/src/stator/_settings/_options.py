@@ -206,7 +206,7 @@ OURS = {
     "check": "look for faults in every graph",
     "measure": "count and time the calls of entries, for the report",
     "uncompiled": "operators that run as they are although the backend compiles: 'warn', 'error' "
-    "or 'allow'; None: a warning",
+    "or 'allow'; None: an error under `fullgraph`, a warning else",
     "guard_filter_fn": "a function that decides which guards are checked: see `_guard_filter.py`",
     "regions": "equal blocks are captured and compiled once: 'auto' (compiled: with Inductor, "
     "large blocks, without gradients), 'always' or 'off'",
