@@ -101,6 +101,27 @@ def test_function_that_runs_eagerly_is_a_hint(caplog: pytest.LogCaptureFixture) 
     assert "backend-failed" in record.getMessage()
 
 
+def test_operators_that_run_uncompiled_are_a_hint(caplog: pytest.LogCaptureFixture) -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return (x.to_sparse() * 2).to_dense() + 1
+
+    logging.getLogger("stator.perf_hints").setLevel(logging.INFO)
+    compiled = stator.compile(fn, backend="aot_eager", options={"uncompiled": "allow"})
+    for _ in range(2):
+        compiled(X)
+    (record,) = ours(caplog)
+    text = record.getMessage()
+    assert text.endswith("fn: to_sparse, mul, to_dense")
+    assert "fn run uncompiled (3 of 4)\n  3 run as they are: sparse tensors\n" in text
+    assert f'File "{__file__}", line {fn.__code__.co_firstlineno + 1}' in text
+
+
+def test_graph_that_is_compiled_is_no_hint(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("stator.perf_hints").setLevel(logging.INFO)
+    stator.compile(lambda x: x + 1, backend="aot_eager")(X)
+    assert not ours(caplog)
+
+
 def test_logs_are_off_at_first(caplog: pytest.LogCaptureFixture) -> None:
     stator.compile(outer, backend="eager")(X)
     assert not ours(caplog)

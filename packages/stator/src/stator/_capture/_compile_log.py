@@ -122,8 +122,9 @@ def _log_entry(name: str, entry: Entry) -> None:
         callers = [str(layout.code.span(layout.pc)) for layout in reversed(frames)]
         _log_break(_text(f"graph break in {name}", [data.reason]), callers)
     if data.uncompiled:
-        lines = lines_of_uncompiled(data.uncompiled)
-        emit("perf_hints", lambda: _text(f"operators of {name} run uncompiled", lines))
+        count = f"{len(data.uncompiled)} of {data.op_count}"
+        head = f"operators of {name} run uncompiled ({count})"
+        emit("perf_hints", lambda: _text(head, lines_of_uncompiled(data.uncompiled)))
 
 
 def _log_break(text: str, callers: Sequence[str]) -> None:

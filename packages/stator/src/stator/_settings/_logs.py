@@ -28,7 +28,7 @@ SUBJECTS = {
     "graph_breaks": "each graph break; `+`: with the calls around it",
     "bytecode": "the generated source of each entry",
     "dynamic": "sizes and numbers that are symbols",
-    "perf_hints": "what runs uncompiled, and why",
+    "perf_hints": "what runs uncompiled, why and where",
 }
 """The subjects, each with the content of its records."""
 ROOT = logging.getLogger("stator")
