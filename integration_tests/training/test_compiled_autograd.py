@@ -765,5 +765,5 @@ def test_the_peak_of_memory_is_that_of_eager_autograd(
         for _ in range(2):
             _step(forward, net, is_hooked)
         # the first gradient of each parameter may be a copy: see known-gaps.md
-        allowed = 1.15 if compiles_forward and backend == "aot_eager" else 1.05
+        allowed = 1.1 if compiles_forward and backend == "aot_eager" else 1.05
         assert _peak(lambda: _step(forward, net, is_hooked)) <= allowed * expected

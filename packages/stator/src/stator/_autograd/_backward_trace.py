@@ -77,7 +77,9 @@ def _segment(traced: TraceResult, root: Root, graph: Graph) -> TracedSegment | N
         return None
 
     has_effects = len(emitter.lines) > emitter.effects_start
-    is_risky = has_effects and (unpacks(graph) or any(map(may_raise, captured.graph.nodes)))
+    # sizes are inputs, which raise nothing
+    calls = [node for node in captured.graph.nodes if node.op.startswith("call_")]
+    is_risky = has_effects and (unpacks(graph) or any(map(may_raise, calls)))
     if is_risky and not _may_run_again(captured):
         return None
     take_first_gradients(captured.graph)
