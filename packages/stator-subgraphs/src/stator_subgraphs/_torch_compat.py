@@ -1,7 +1,7 @@
-"""All that depends on the release of torch: each item with the reason, and what a later release has.
+"""All that depends on the release of torch: each item with its reason, and what others have.
 
-The other modules of this package use these names and compare no versions. What is listed here is on
-`docs/reference/versions.md`, too.
+The other modules of this package use these names and compare no versions. What is listed here is
+on `docs/reference/versions.md`, too.
 """
 
 from __future__ import annotations
