@@ -48,7 +48,9 @@ def reuse(where: int, make: Callable[[], Any]) -> Any:
 class Scene:
     """The globals of one row, its plain function and the compiled one."""
 
-    def __init__(self, setup: str, body: str, context: str = "") -> None:
+    def __init__(
+        self, setup: str, body: str, context: str = "", options: dict[str, Any] | None = None
+    ) -> None:
         self.names: dict[str, Any] = {"LATER": None, "REUSE": reuse, "__name__": __name__}
         self.do(PRELUDE)
         self.do(setup)
@@ -58,7 +60,7 @@ class Scene:
             self.names["read"] = self.names.pop("f")
             self.do(f"def f(*args):\n        {context}")
         self.names["plain"] = self.names.pop("f")
-        self.compiled = stator.compile(self.names["plain"], backend="eager")
+        self.compiled = stator.compile(self.names["plain"], backend="eager", options=options)
 
     def do(self, text: str) -> None:
         exec(text, self.names)

@@ -47,7 +47,7 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._program_error import absent, attempt, throw
 from stator_variables._objects._wrap import captured_dict, instance_dict
-from stator_variables._protocols._c_fields import complain_of_empty_slot, read_existing_field
+from stator_variables._protocols import _c_fields
 from stator_variables._pure import CYTHON_FUNCTION
 from stator_variables._runtime._contents import has_member, may_override, plain_lookup
 from stator_variables._space import Space
@@ -334,7 +334,7 @@ def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
         return vt.namespace
     if (members := getattr(vt, "members", None)) is not None and raw in members:
         if (found := members[raw]) is DELETED:
-            complain_of_empty_slot(t, vt, name)
+            _c_fields.complain_of_empty_slot(t, vt, name)
         return found
     if (found := _number_of_numpy.field_of(t, vt, name)) is not MISSING:
         return found
@@ -350,10 +350,10 @@ def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
         if index < len(vt.items):
             return vt.items[index]
     if vt.real is MISSING:
-        if type(raw) is MemberDescriptorType and "__slots__" in vars(raw.__objclass__):
-            complain_of_empty_slot(t, vt, name)
+        if _c_fields.is_slot(raw):
+            _c_fields.complain_of_empty_slot(t, vt, name)
         raise t.unsupported("c-attribute", f"attribute {name} of a new {vt.cls.__qualname__}")
-    return read_existing_field(t, raw, vt, name)
+    return _c_fields.read_existing_field(t, raw, vt, name)
 
 
 def _place_in(cls: Any, raw: Any) -> int:

@@ -1,5 +1,6 @@
 """Fields of existing objects that are implemented in C, and empty slots."""
 
+from types import MemberDescriptorType
 from typing import Any, NoReturn
 
 from stator_guards import (
@@ -21,7 +22,13 @@ def complain_of_empty_slot(t: Space, vt: VariableTracker, name: str) -> NoReturn
 
 
 def read_existing_field(t: Space, raw: Any, vt: VariableTracker, name: str) -> VariableTracker:
-    """A field of an existing C object, or a slot: read it, and rely on it through its source."""
+    """A field of an existing C object, or a slot: read it, and rely on it through its source.
+
+    A field of an object that was changed is read natively, after the change. A slot that was set is
+    in the tracker, and the others are as they were.
+    """
+    if id(vt) in t.heap.changed and not is_slot(raw):
+        raise t.unsupported("c-attribute", f"attribute {name} of a changed {vt.cls.__qualname__}")
     whole = vt.source if vt.source is not None else CapturedSource(vt.describe(), vt.real)
     source = SlotSource(whole, raw.__objclass__, name)
     try:
@@ -35,3 +42,8 @@ def read_existing_field(t: Space, raw: Any, vt: VariableTracker, name: str) -> V
             "c-attribute", f"attribute {name} of a {vt.cls.__qualname__}: {error}"
         ) from None
     return wrap_present(t, value, source)
+
+
+def is_slot(raw: Any) -> bool:
+    """Return True for the descriptor of a name in `__slots__`."""
+    return type(raw) is MemberDescriptorType and "__slots__" in vars(raw.__objclass__)
