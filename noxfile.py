@@ -29,7 +29,7 @@ import run_examples  # noqa: E402
 nox.needs_version = ">=2025.2.9"
 # pip takes the wheel of torch this machine is set up for; uv does not
 nox.options.default_venv_backend = "virtualenv"
-nox.options.sessions = ["layers", "lint", "docs", "pages", "tests", "integration"]
+nox.options.sessions = ["layers", "lint", "wheels", "docs", "pages", "tests", "integration"]
 
 PACKAGES = {
     p.parent.name: nox.project.load_toml(p) for p in sorted(ROOT.glob("packages/*/pyproject.toml"))
@@ -77,6 +77,15 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy", "noxfile.py", "tools", "integration_tests", *SOURCES)
+
+
+@nox.session(tags=["lint"])
+def wheels(session: nox.Session) -> None:
+    """What the wheels hold, and what they say about themselves."""
+    built = build(session, list(PACKAGES))
+    session.install("twine>=6", "check-wheel-contents>=0.6")
+    session.run("twine", "check", "--strict", *built)
+    session.run("check-wheel-contents", *built)
 
 
 @nox.session(tags=["test"])

@@ -113,6 +113,18 @@ def test_package_carries_the_license(path: pathlib.Path) -> None:
     assert project["license-files"] == ["LICENSE"]
 
 
+@pytest.mark.parametrize("path", READMES, ids=named)
+def test_package_has_the_version_of_its_distribution_and_says_what_it_is(
+    path: pathlib.Path,
+) -> None:
+    project = tomllib.loads((path.parent / "pyproject.toml").read_text())["project"]
+    (init,) = path.parent.glob("src/*/__init__.py")
+    assert f'\n__version__ = "{project["version"]}"\n' in init.read_text()
+    assert {"authors", "keywords", "classifiers", "description", "readme"} <= {*project}
+    assert "Typing :: Typed" in project["classifiers"]
+    assert (init.parent / "py.typed").exists()
+
+
 def test_ci_runs_the_test_command_of_the_readme() -> None:
     (commands,) = blocks(ROOT / "README.md", "sh")
     lines = [line.partition("#")[0].strip() for line in commands.splitlines()]

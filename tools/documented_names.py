@@ -37,7 +37,7 @@ _FOLDER = re.compile(r"(?:[\w-]+/)+[\w-]*")
 _ROOTS = ("docs", "integration_tests", "packages", "tools")
 
 # Libraries that may be imported to resolve a name, besides the standard library.
-_LIBRARIES = frozenset({"attrs", "numpy", "torch", "transformers"})
+_LIBRARIES = frozenset({"attrs", "jinja2", "numpy", "torch", "transformers"})
 
 # Namespaces whose members a page may mention without their module.
 _FOREIGN = (

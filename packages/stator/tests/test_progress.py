@@ -14,7 +14,7 @@ import pytest
 import stator
 import torch
 from stator._capture import _progress
-from stator._capture._progress import PROGRESS, Progress
+from stator._capture._progress import PROGRESS, CompileProgress
 
 X = torch.ones(2)
 
@@ -120,7 +120,7 @@ def test_where_nobody_looks_there_is_no_thread(
 
 
 def test_compilations_that_follow_each_other_count_as_one(terminal: Terminal) -> None:
-    progress = Progress()
+    progress = CompileProgress()
     with progress.around("first"), progress.around("second"):
         progress.add_graph("compiling by inductor")
         assert progress.text(progress.begun + 12) == (

@@ -48,6 +48,8 @@ from .errors import (
     Unwritable,
 )
 
+__version__ = "0.1.0"
+
 __all__ = ["Backend", "BackendRegistry", "BackendSpec", "configure", "spec_of"]
 __all__ += ["GraphSpec", "InputSpec"]
 __all__ += ["default_registry", "list_backends", "list_modes", "list_options"]

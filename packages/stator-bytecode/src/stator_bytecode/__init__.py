@@ -72,6 +72,8 @@ from stator_bytecode.errors import (
 )
 
 # the interpreter
+__version__ = "0.1.0"
+
 __all__ = ["DEFAULT", "SAFE", "SWITCHED", "Machine", "OpcodeHandler"]
 __all__ += ["Broke", "Escaped", "Outcome", "Returned", "Snapshot", "Yielded"]
 __all__ += ["NULL", "Frame", "GeneratorState", "GeneratorStatus", "LastInstruction", "PreviousExc"]

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from stator_guards._tensor import DistinctStorages, TensorMatch
     from stator_guards._tensor_memory import GradientSource, history_words, unhooked_words
 
+__version__ = "0.1.0"
+
 __all__ = [
     "CANNOT_READ",
     "Failure",

@@ -30,6 +30,8 @@ from stator_subgraphs._scope import BodyScope
 from stator_subgraphs._value_check import CHECKS, bodies_of, calls_in, may_raise, name_of
 from stator_subgraphs._warning_capture import CapturedWarning
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Body",
     "BodyScope",

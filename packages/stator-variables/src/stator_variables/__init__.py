@@ -131,6 +131,8 @@ from stator_variables._virtualization import (
 )
 
 # a trace
+__version__ = "0.1.0"
+
 __all__ = [
     "DEFAULT_HANDLERS",
     "BuilderTable",

@@ -68,6 +68,8 @@ from stator.errors import (
     Unsupported,
 )
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Options",
     "Report",

@@ -28,7 +28,7 @@ TICK = 0.2
 
 
 @attrs.define(eq=False)
-class Progress:
+class CompileProgress:
     """The compilations that are under way, and what the line shows of them."""
 
     name: str = ""
@@ -118,5 +118,5 @@ def _has_tqdm() -> bool:
     return importlib.util.find_spec("tqdm") is not None
 
 
-PROGRESS = Progress()
+PROGRESS = CompileProgress()
 """The progress of this process."""
