@@ -48,7 +48,7 @@ def main() -> None:
         compiled(torch.randn(size, 16))
         head(torch.randn(size, 4))
     for block in model.blocks:
-        block.scale = 0.5
+        setattr(block, "scale", 0.5)
     compiled(torch.randn(4, 16))
 
 

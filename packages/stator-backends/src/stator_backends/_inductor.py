@@ -1,5 +1,6 @@
 """TorchInductor, with the modes and options of `torch.compile`."""
 
+import difflib
 import sys
 import typing
 from collections.abc import Mapping, Sequence
@@ -83,8 +84,12 @@ def _checked(option: str, value: object) -> tuple[str, Any]:
     from torch._inductor import config
 
     name = option.replace("-", "_")
-    if name not in config.get_config_copy():
-        raise InvalidBackendOption("inductor", option, value, "a setting of torch._inductor.config")
+    settings = config.get_config_copy()
+    if name not in settings:
+        close = difflib.get_close_matches(name, settings, n=1)
+        nearest = f", such as {close[0]}" if close else ""
+        expected = f"a setting of torch._inductor.config{nearest}"
+        raise InvalidBackendOption("inductor", option, value, expected)
     # installed into the module at run time
     declared = config.get_type(name)  # type: ignore[attr-defined]
     # `isinstance` does not take a subscripted type; Inductor itself uses such a value unchecked.

@@ -207,7 +207,9 @@ def call_builtin(t: Space, function: BuiltinTracker, args: Args, kwargs: Kwargs)
     )
     name = f"{where}.{getattr(target, '__qualname__', repr(target))}" if where else repr(target)
     raise t.unsupported(
-        "builtin", f"a call of {name}", "call it outside the compiled region, or add a handler"
+        "builtin",
+        f"a call of {name}",
+        "call it outside the compiled region, or accept the graph break",
     )
 
 
