@@ -140,7 +140,9 @@ class _File:
         if getattr(call.func, "id", "") != "getattr" or len(call.args) != 2:
             return ""
         owner, name = self.dotted(call.args[0]), call.args[1]
-        return f"{owner}.{name.value}" if owner and isinstance(name, ast.Constant) else ""
+        if owner and isinstance(name, ast.Constant) and isinstance(name.value, str):
+            return f"{owner}.{name.value}"
+        return ""
 
     def _use(self, name: str, node: ast.AST) -> Use:
         place = f"{self.shown}:{getattr(node, 'lineno', 1)}"

@@ -75,7 +75,7 @@ def listing(compile: Compile) -> object:
 
 @_case("a disabled function")
 def disabled(compile: Compile) -> object:
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def helper(y: torch.Tensor) -> torch.Tensor:
         return y * 2
 

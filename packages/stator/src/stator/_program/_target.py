@@ -222,7 +222,7 @@ def _items_of_call(code: CodeType, state: FlatState) -> Mapping[int, Mapping[obj
         return {}
     raw = forward.__code__
     count = raw.co_argcount
-    positional = dict(enumerate(raw.co_varnames[1:count]))
+    positional: dict[object, str] = dict(enumerate(raw.co_varnames[1:count]))
     names = raw.co_varnames[1 : count + raw.co_kwonlyargcount]
     return {1: positional, 2: {name: name for name in names}}
 
