@@ -118,6 +118,10 @@ def test_measure() -> None:
     assert (entry.calls, entry.run_seconds > 0, entry.guard_seconds > 0) == (3, True, True)
     assert report_of().entries[0].calls is None
 
+    other = stator.compile(plus, backend="eager", options={"measure": True})
+    other(X)
+    assert other.report.entries[0].calls == 1
+
 
 def test_capture_data() -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:

@@ -318,7 +318,8 @@ def make_options(  # `compile` hands on what it was given, in its own order
         configured = configure(found, mode, given or None, dynamic)
     dynamic = _taken_by(configured, dynamic)
     facts = fullgraph, id(stack), mode, _typed(given), _typed(passed), id(shapes_spec)
-    sharing = None if isolate_recompiles else _hashable((_identity(found), *facts))
+    is_alone = isolate_recompiles or passed.get("measure", False)  # calls of others do not count
+    sharing = None if is_alone else _hashable((_identity(found), *facts))
     chosen |= {"disabled": disable or disabled_by_environment(), "name": name or ""}
     chosen |= {"shapes_spec": spec, "settings": settings, "passed": frozenset(passed)}
     chosen["sharing"] = sharing and (sharing, *settings.values())
