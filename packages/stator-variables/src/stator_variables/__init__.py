@@ -41,6 +41,7 @@ from stator_variables._objects._inlining import (
 )
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import MethodTable, app_level
+from stator_variables._objects._paths import wrap_paths
 from stator_variables._objects._program_error import throw
 from stator_variables._objects._substitutes import known_value
 from stator_variables._objects._tuple import TupleTracker
@@ -232,5 +233,5 @@ __all__ += [
     "dict_items",
 ]
 __all__ += ["RUNS_NATIVELY", "call_after_graph", "pass_hooks", "passes_hooks", "reached_leaves"]
-__all__ += ["hooks_in_graph", "place_hook", "pure_hook", "run_natively"]
+__all__ += ["hooks_in_graph", "place_hook", "pure_hook", "run_natively", "wrap_paths"]
 __all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

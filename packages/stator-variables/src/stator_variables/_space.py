@@ -126,6 +126,7 @@ class Space(Operations):
     shared: dict[Any, Any] = Factory(dict)  # objects that equal requests are to share
     cached: CachedCalls = Factory(CachedCalls)
     late_import: LateImport | None = None  # at which the trace broke, to be made again behind it
+    read_twice: bool = False  # a tensor, by two of the paths that a break carried: `_paths.py`
     # per open body: what was changed in it, and where
     touched: list[dict[int, Any]] = Factory(list)
     hooks: tuple[Any, ...] = ()  # calls that register hooks for gradients, or take them back

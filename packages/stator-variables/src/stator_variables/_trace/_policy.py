@@ -58,6 +58,8 @@ class Policy:
     native_calls: Set[CallSite] = frozenset()  # calls that run natively as a whole
     stop: RetraceLimit | None = None  # where an earlier trace of the same broke
     imported: Set[LateImport] = frozenset()  # by earlier traces of the same
+    # an earlier trace of the same read a tensor by two of the paths that a break carried
+    joins_paths: bool = False
     runs_in_order: bool = True  # the graph runs node by node, setters of state included
     repeats_effects: bool = True  # of a checkpointed function, when it is computed again
     draws_numbers: bool = True  # numbers drawn at random, or read from tensors, are symbols

@@ -120,6 +120,7 @@ def _traced(
             _guard_shapes(target, state, options, tracing)
             under_way = CallsUnderWay.of(frames)
             outcome = machine.run(frames)
+            _refuse_separate_paths(tracing, policy)
             outcome = before_loop(outcome, machine, tracing)
             finished = under_way.finished(machine.frames)
             if isinstance(outcome, Broke):
@@ -133,6 +134,7 @@ def _traced(
             return attrs.evolve(traced, calls=calls, is_error=is_error, reads=reads)
     except BaseException:  # raised again: an unused graph must keep no object alive
         graph.release()
+        _refuse_separate_paths(tracing, policy)
         raise
     finally:
         variables.restore_modes(tracing)
@@ -167,6 +169,12 @@ def _refuse_in_vain(
         raise _Again(attrs.evolve(policy, imported={*policy.imported, late}), late)
     if (stop := domain.learned_in_vain(outcome)) is not None:
         raise _Again(attrs.evolve(policy, stop=stop))
+
+
+def _refuse_separate_paths(tracing: variables.Space, policy: variables.Policy) -> None:
+    """Raise `_Again` where a tensor was read by two of the paths that a break carried."""
+    if tracing.read_twice:
+        raise _Again(attrs.evolve(policy, joins_paths=True)) from None
 
 
 SKIPPED = "skipped-frame"

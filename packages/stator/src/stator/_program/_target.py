@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode import FlatState, Frame, Point, plain
-from stator_guards import CapturedSource, ParameterSource
+from stator_guards import CapturedSource, ParameterSource, Source
 from stator_variables import (
     Space,
     SymbolicDomain,
@@ -24,6 +24,7 @@ from stator_variables import (
     globals_tracker,
     may_have_observable_end,
     wrap,
+    wrap_paths,
 )
 
 from stator._program._local_ends import WHILE_TRACED, observed_ends
@@ -143,7 +144,8 @@ class Continuation:
         ending = observed_ends(state, range(len(state)), WHILE_TRACED)
         tracing.lifetimes.observable = {id(state[place]) for place in ending}
         tracing.lifetimes.local_places = {id(value): place for place, value in enumerate(state)}
-        trackers = wrap_state(tracing, self.parameters, state, lambda: self.point.descriptions)
+        sources = _sources_of(self.parameters, lambda: self.point.descriptions)
+        trackers = wrap_paths(tracing, state, sources)
         tracing.lifetimes.stack_only = [
             vt
             for vt, value in zip(trackers, state, strict=True)
@@ -204,12 +206,23 @@ def wrap_state(
 ) -> list[VariableTracker]:
     """Return trackers of the flat state; messages have the descriptions, which are made on
     demand, and the names of `items`, by the positions of their wholes."""
-    trackers = []
-    for index, (name, value) in enumerate(zip(parameters, state, strict=True)):
-        shown = partial(_item_of, descriptions, index)
-        source = ParameterSource(name, shown=shown, shown_items=items.get(index))
-        trackers.append(wrap(tracing, value, source))
-    return trackers
+    pairs = zip(state, _sources_of(parameters, descriptions, items), strict=True)
+    return [wrap(tracing, value, source) for value, source in pairs]
+
+
+def _sources_of(
+    parameters: tuple[str, ...],
+    descriptions: Callable[[], tuple[str, ...]],
+    items: Mapping[int, Mapping[object, str]] = MappingProxyType({}),
+) -> list[Source]:
+    return [
+        ParameterSource(
+            name,
+            shown=partial(_item_of, descriptions, index),
+            shown_items=items.get(index),
+        )
+        for index, name in enumerate(parameters)
+    ]
 
 
 def _items_of_call(code: CodeType, state: FlatState) -> Mapping[int, Mapping[object, str]]:
