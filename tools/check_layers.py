@@ -25,6 +25,7 @@ DISTRIBUTION_OF = {
     "attr": "attrs",
     "functorch": "torch",
 }  # import names that differ from what pip installs
+RELEASES_OF_TORCH = ("torch.__version__.", "torch.version.", "torch.torch_version.")
 
 
 @attrs.frozen
@@ -165,6 +166,17 @@ def dynamo_is_never_imported(repo: Repository) -> Iterator[str]:
                     yield f"{module.path}:{ref.line}: imports torch._dynamo"
 
 
+def releases_of_torch_in_one_module(repo: Repository) -> Iterator[str]:
+    """What depends on the release of torch stands in `_torch_compat.py` of each package."""
+    for package in repo.packages:
+        for module in package.modules:
+            if not module.shipped or module.path.name == "_torch_compat.py":
+                continue
+            for ref in module.found:
+                if f"{ref.name}.".startswith(RELEASES_OF_TORCH):
+                    yield f"{module.path}:{ref.line}: reads the release of torch"
+
+
 def all_is_the_public_names(repo: Repository) -> Iterator[str]:
     for package in repo.packages:
         for module in package.modules:
@@ -198,6 +210,7 @@ RULES: tuple[Callable[[Repository], Iterator[str]], ...] = (
     nothing_private_is_borrowed,
     torch_stays_above,
     dynamo_is_never_imported,
+    releases_of_torch_in_one_module,
     all_is_the_public_names,
 )
 

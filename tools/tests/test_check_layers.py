@@ -49,6 +49,21 @@ PLANTED = {
         "def f():\n    from torch import Tensor",
         "torch-free part",
     ),
+    "the release of torch": (
+        "stator-guards",
+        "import torch\nNEW = torch.__version__ >= (2, 14)",
+        "reads the release of torch",
+    ),
+    "the release of torch from its module": (
+        "stator",
+        "from torch.torch_version import TorchVersion",
+        "reads the release of torch",
+    ),
+    "the release of torch by import": (
+        "stator-backends",
+        "from torch import __version__",
+        "reads the release of torch",
+    ),
     "Dynamo": ("stator-variables", "import torch._dynamo", "imports torch._dynamo"),
     "Dynamo from torch": ("stator-variables", "from torch import _dynamo", "imports torch._dynamo"),
     "a part of Dynamo": (

@@ -4,7 +4,6 @@ you can read."""
 from stator_backends import list_backends, list_modes, list_options, register_backend
 from torch.compiler import load_cache_artifacts, save_cache_artifacts
 
-from stator import _torch_compat
 from stator._api import compile, compile_in_place, is_supported
 from stator._autograd._compiled_autograd import compiled_autograd
 from stator._bisect import Bisection, bisect
@@ -55,6 +54,7 @@ from stator._settings._options import (
 )
 from stator._settings._stance import set_stance
 from stator._subject import report_of
+from stator._torch_compat import warn_if_untested as _warn_if_untested
 from stator.errors import (
     BackendFailed,
     InternalError,
@@ -138,4 +138,4 @@ __all__ += [
 ]
 __all__ += ["SourceSpan", "StatorError", "UnknownBackend", "Unsupported"]
 
-_torch_compat.warn_if_untested()
+_warn_if_untested()
