@@ -208,3 +208,33 @@ def test_a_guard_of_a_library_module_names_the_line_of_the_program() -> None:
     (failure,) = compiled.report.recompiles
     assert (failure.source, failure.where.filename) == ("x", __file__)
     assert failure.where.function.endswith("_Scaled.forward")
+
+
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        y = self.linear(x).sin().cos()
+        return x + (y * 2).tanh().sigmoid() * 0.5
+
+
+def test_equal_blocks_are_shown_once() -> None:
+    blocks = torch.nn.Sequential(*(Block() for _ in range(5)))
+    compiled = stator.compile(blocks, backend="aot_eager", options={"regions": "always"})
+    compiled(X)
+    report = stator.report_of(compiled)
+    text = str(report)
+    assert "  all operators are compiled, in 5 pieces\n" in text
+    shared = "one piece of 8 operators is compiled once, x 4: self.1, self.2, self.3, self.4"
+    assert shared in text
+    pieces = report.data()["entries"][0]["pieces"]
+    assert [piece["code"] for piece in pieces] == [0, 1, 1, 1, 1]
+
+
+def test_graph_that_is_compiled_as_a_whole_has_no_pieces() -> None:
+    compiled = stator.compile(rooted, backend="aot_eager")
+    compiled(X)
+    assert compiled.report.entries[0].pieces == ()
+    assert "pieces" not in str(compiled.report)

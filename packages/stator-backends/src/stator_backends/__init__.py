@@ -21,7 +21,7 @@ from ._graph_spec import GraphSpec, InputSpec
 from ._inductor import Inductor, inductor
 from ._lower import Lowered, LoweringOptions, lower
 from ._minify import MINIFY_AFTER, Minified, minify
-from ._pieces import NotCompared, Uncompiled, argument_key, nodes_called
+from ._pieces import CompiledPiece, NotCompared, Uncompiled, argument_key, nodes_called
 from ._registry import (
     BackendRegistry,
     default_registry,
@@ -70,7 +70,7 @@ __all__ += [
 # lowering, and what it looks after
 __all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "SameInput"]
 __all__ += ["LateWrite", "LoweringOptions", "Uncompiled", "lower", "nodes_called"]
-__all__ += ["NotCompared", "argument_key", "running_statistics"]
+__all__ += ["CompiledPiece", "NotCompared", "argument_key", "running_statistics"]
 __all__ += ["FrozenInputs"]
 __all__ += ["begin_step", "boxed", "uses_steps"]
 __all__ += ["compile_session", "one_at_a_time", "preserved_rng"]

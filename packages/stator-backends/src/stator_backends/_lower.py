@@ -56,7 +56,7 @@ from ._pieces._backward import differentiates
 from ._pieces._division import NATIVE, Division, calls_of, computes
 from ._pieces._fragments import starts_of_fragments
 from ._pieces._jagged_result import give_values
-from ._pieces._lowering import DividedLowering, Uncompiled, where_of
+from ._pieces._lowering import CompiledPiece, DividedLowering, Uncompiled, where_of
 from ._pieces._reasons import WRITES_WITH_GRADIENTS, divide, reason_for_whole
 from ._pieces._written_input import copy_what_is_read
 from ._refusal import node_refused, refused_by_autograd
@@ -75,7 +75,8 @@ class Lowered:
     the reason why the graph runs uncompiled as a whole, if it does; `refused_at` is the node that
     AOTAutograd had come to. `uncompiled` lists the operators that a compiler would have taken and
     that run as they are, and `driver` is the module that calls the pieces of a divided graph.
-    `late` are the inputs that are written to when the graph has returned.
+    `pieces` describes these pieces. `late` are the inputs that are written to when the graph has
+    returned.
     """
 
     callable: Compiled
@@ -88,6 +89,7 @@ class Lowered:
     uncompiled: tuple[Uncompiled, ...] = ()
     driver: GraphModule | None = None
     late: tuple[LateWrite, ...] = ()
+    pieces: tuple[CompiledPiece, ...] = ()
 
 
 @define(eq=False)
@@ -287,6 +289,7 @@ def _in_pieces(job: _Job, division: Division, options: LoweringOptions) -> Lower
         len(results_of(job.gm)),
         uncompiled=made.uncompiled,
         driver=made.driver,
+        pieces=made.pieces,
     )
 
 

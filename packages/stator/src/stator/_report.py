@@ -7,12 +7,13 @@ import os
 from typing import Any
 
 import attrs
-from stator_backends import BackendSpec, Uncompiled, spec_of
+from stator_backends import BackendSpec, CompiledPiece, Uncompiled, spec_of
 from stator_guards import Failure, Guard
 
 from stator._capture._uncompiled_operator import lines_of_uncompiled
 from stator._entries._measurement import CompileTimes, MeasuredRun
 from stator._regions._region import Region
+from stator._report_data._equal_pieces import lines_of_equal
 from stator._report_data._graph_facts import memory_of, operator_lines
 from stator._report_data._merge import (
     BreakPlace,
@@ -49,6 +50,7 @@ class EntryReport:
     compiles: bool = True  # the backend does
     times: CompileTimes = attrs.field(factory=CompileTimes)
     measured: MeasuredRun | None = None
+    pieces: tuple[CompiledPiece, ...] = ()  # of a graph that is not compiled as a whole
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -93,6 +95,7 @@ class EntryReport:
             "compiled_operators": self.compiled_count,
             "lines": operator_lines(self.graph),
             "uncompiled": uncompiled,
+            "pieces": [attrs.asdict(piece) for piece in self.pieces],
             "serves_one_call": self.serves_one_call,
             "guards": [_guard_data(guard) for guard in self.guards],
             "begun": self.times.begun,
@@ -129,7 +132,9 @@ class EntryReport:
         elif self.compiles and self.op_count:
             verb = "is" if self.compiled_count == 1 else "are"
             some = f"{counted(self.compiled_count, 'operator')} {verb}"
-            found.append(f"  {some if self.uncompiled else 'all operators are'} compiled")
+            pieces = f", in {len(self.pieces)} pieces" if len(self.pieces) > 1 else ""
+            found.append(f"  {some if self.uncompiled else 'all operators are'} compiled{pieces}")
+            found += [f"  {line}" for line in lines_of_equal(self.pieces)]
             found += [f"  {line}" for line in lines_of_uncompiled(self.uncompiled)]
         if guards:
             found += [
@@ -331,6 +336,7 @@ def _entry_report(entry: Any, spec: BackendSpec) -> EntryReport:
         compiles=spec.compiles,
         times=data.times,
         measured=data.measured,
+        pieces=data.pieces,
     )
 
 

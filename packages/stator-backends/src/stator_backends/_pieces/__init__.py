@@ -18,7 +18,7 @@ equal blocks begin, `_division` makes runs of nodes of it, `_driver` makes the m
 """
 
 from stator_backends._pieces._driver import nodes_called
-from stator_backends._pieces._lowering import Uncompiled
+from stator_backends._pieces._lowering import CompiledPiece, Uncompiled
 from stator_backends._pieces._structure import NotCompared, argument_key
 
-__all__ = ["NotCompared", "Uncompiled", "argument_key", "nodes_called"]
+__all__ = ["CompiledPiece", "NotCompared", "Uncompiled", "argument_key", "nodes_called"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +39,16 @@ class Uncompiled:
     where: str
 
 
+@attrs.frozen
+class CompiledPiece:
+    """A piece of a divided graph: the number of its operators, the module or else the line that
+    they belong to, and the number of the first piece with the same code, which may be itself."""
+
+    op_count: int
+    place: str
+    code: int
+
+
 class LoweredPiece(Protocol):
     """The lowering of one piece; `refused` if AOTAutograd does not take it, perhaps because of
     `refused_at`."""
@@ -65,6 +76,7 @@ class Divided:
     guards: tuple[InputGuard, ...]
     shape_guards: tuple[Any, ...]
     uncompiled: tuple[Uncompiled, ...]
+    pieces: tuple[CompiledPiece, ...]
 
 
 def divided_further(
@@ -243,7 +255,28 @@ class DividedLowering:
             for node in run.nodes
             if self.division.native.get(node) and computes(node)
         ]
-        return Divided(driver, tuple(guards), tuple(shape_guards), tuple(uncompiled))
+        pieces = tuple(_described(compiled))
+        return Divided(driver, tuple(guards), tuple(shape_guards), tuple(uncompiled), pieces)
+
+
+def _described(
+    compiled: Mapping[NodeRun, tuple[Piece, LoweredPiece]],
+) -> Iterator[CompiledPiece]:
+    first: dict[int, int] = {}
+    for number, (run, (_, made)) in enumerate(compiled.items()):
+        code = first.setdefault(id(made), number)
+        yield CompiledPiece(len(run.nodes), _place_of(run), code)
+
+
+def _place_of(run: NodeRun) -> str:
+    """Return the innermost module that most nodes of a run belong to, if one is called inside of
+    the graph; else the line of the first node."""
+    counts: Counter[tuple[int, str]] = Counter()
+    for node in run.nodes:
+        modules = [*node.meta.get("nn_module_stack", {}).values()]
+        counts.update((depth, str(name)) for depth, (name, _) in enumerate(modules) if depth)
+    most = [each for each, count in counts.items() if 2 * count > len(run.nodes)]
+    return max(most)[1] if most else where_of(run.nodes[0])
 
 
 def _is_shareable(made: LoweredPiece) -> bool:

@@ -14,6 +14,7 @@ import attrs
 import torch
 from stator_backends import (
     AmbientState,
+    CompiledPiece,
     Lowered,
     Uncompiled,
     begin_step,
@@ -82,6 +83,7 @@ class EntryData:
     forgives: bool = False  # a backend that fails: the program runs plainly
     failures: list[str] = attrs.field(factory=list)  # the last error of the graph when it ran
     uncompiled: tuple[Uncompiled, ...] = ()  # operators that run as they are
+    pieces: tuple[CompiledPiece, ...] = ()  # of a graph that is not compiled as a whole
     made_calls: bool = False  # of cached functions, while tracing: the first run has to follow
     ends: LocalEnds = attrs.field(factory=LocalEnds)
     begins_step: bool = False  # the first entry of a call under CUDA graphs
@@ -124,6 +126,7 @@ def make_entry(
         *(target, module, text, captured.op_count, traced.reason, traced.seconds, {}),
         forgives=options.fallback,
         uncompiled=check_compiled(target.name, lowered, captured.op_count, options),
+        pieces=() if lowered is None else lowered.pieces,
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
         ends=_local_ends(traced, target, state),
         begins_step=isinstance(target, Root) and uses_steps(options.backend),
