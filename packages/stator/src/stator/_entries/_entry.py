@@ -122,20 +122,32 @@ def make_entry(
     times = CompileTimes(backend=time.perf_counter() - begun)
 
     guards = _all_guards(traced, retrace, lowered, state)
-    data = EntryData(
-        *(target, module, text, captured.op_count, traced.reason, traced.seconds, {}),
+    data = _entry_data(traced, retrace, lowered, module, text, state)
+    data.times = times
+    recovery = _recovery(traced, effects, retrace, ambient, data, ran, lowered)
+    run = _function(target, traced, lowered, site, recovery, data)
+    return _entry(run, guards, options, key, data)
+
+
+def _entry_data(
+    traced: TraceResult,
+    retrace: Retrace,
+    lowered: Lowered | None,
+    module: Any,
+    text: str,
+    state: Mapping[str, object],
+) -> EntryData:
+    target, options, count = retrace.target, retrace.options, traced.captured.op_count
+    return EntryData(
+        *(target, module, text, count, traced.reason, traced.seconds, {}),
         forgives=options.fallback,
-        uncompiled=check_compiled(target.name, lowered, captured.op_count, options),
+        uncompiled=check_compiled(target.name, lowered, count, options),
         pieces=() if lowered is None else lowered.pieces,
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
         ends=_local_ends(traced, target, state),
         begins_step=isinstance(target, Root) and uses_steps(options.backend),
         point=traced.point,
-        times=times,
     )
-    recovery = _recovery(traced, effects, retrace, ambient, data, ran, lowered)
-    run = _function(target, traced, lowered, site, recovery, data)
-    return _entry(run, guards, options, key, data)
 
 
 def _entry(
