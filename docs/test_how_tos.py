@@ -21,6 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "how-to"
 BLOCK = re.compile(r"^ *```(py|diff) (\S+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
+# Pages that are one program.
+PROGRAMS = ("compile-a-training-step.md", "export-a-model.md", "serve-without-compile-pauses.md")
 # The conformance tests of the package that a page changes.
 KITS = {
     "add-a-backend.md": "packages/stator-backends/tests/test_conformance.py",
@@ -86,7 +88,7 @@ def run_tests(root: pathlib.Path, paths: list[str]) -> None:
     assert found.returncode == 0, found.stdout + found.stderr
 
 
-@pytest.mark.parametrize("name", ["compile-a-training-step.md", "export-a-model.md"])
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_of_the_page_run(name: str) -> None:
     page = (FOLDER / name).read_text()
     program = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))

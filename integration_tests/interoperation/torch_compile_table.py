@@ -834,6 +834,12 @@ OPTIONS = [
         "compile equal blocks of a graph once",
     ),
     Row(
+        "tiered",
+        SUPPORTED,
+        lambda: same(options={"tiered": True}),
+        "run graphs as they are while another thread compiles them; `stator.wait` waits for it",
+    ),
+    Row(
         "repeat_effects",
         SUPPORTED,
         lambda: same(options={"repeat_effects": False}),

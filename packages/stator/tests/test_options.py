@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+import threading
 import warnings
 from typing import Any
 
@@ -291,6 +292,22 @@ def test_capture_of_a_stack_is_switched_off_by_the_name_of_its_module() -> None:
         assert torch.equal(result(without=[off]), X * 2)
     with pytest.raises(InvalidOption):
         stator.compile(fn, backend="eager", options={"without": [__name__]})
+
+
+def test_tiered() -> None:
+    threads: list[int] = []
+
+    def noting(graph: Any, inputs: Any) -> Any:
+        threads.append(threading.get_ident())
+        return graph.forward
+
+    for options in ({"tiered": True}, {}):
+        compiled = stator.compile(lambda x: x + 1, backend=noting, options=options)
+        assert torch.equal(compiled(X), X + 1)
+        assert stator.wait(compiled, 20)
+    assert [each == threading.get_ident() for each in threads] == [False, True]
+    with pytest.raises(InvalidOption, match="tiered and uncompiled='error' are both given"):
+        stator.compile(plus, options={"tiered": True, "uncompiled": "error"})
 
 
 def test_guard_filter_fn() -> None:

@@ -22,6 +22,7 @@ from ._inductor import Inductor, inductor
 from ._lower import Lowered, LoweringOptions, lower
 from ._minify import MINIFY_AFTER, Minified, minify
 from ._pieces import CompiledPiece, NotCompared, Uncompiled, argument_key, nodes_called
+from ._prepared_inputs import PreparedInputs, can_be_compiled_later, prepare_inputs
 from ._registry import (
     BackendRegistry,
     default_registry,
@@ -69,6 +70,7 @@ __all__ += [
 ]
 # lowering, and what it looks after
 __all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "SameInput"]
+__all__ += ["PreparedInputs", "can_be_compiled_later", "prepare_inputs"]
 __all__ += ["LateWrite", "LoweringOptions", "Uncompiled", "lower", "nodes_called"]
 __all__ += ["CompiledPiece", "NotCompared", "argument_key", "running_statistics"]
 __all__ += ["FrozenInputs"]

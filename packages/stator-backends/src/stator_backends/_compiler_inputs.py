@@ -1,7 +1,7 @@
 """Example inputs as a compiler takes them: symbols for numbers, fake tensors with the symbols of
 the trace."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -34,13 +34,17 @@ def record_contexts(
     context: TracingContext,
     contexts: Mapping[Tensor, Any],
     hides_floats: bool,
+    prepared: Container[int] = (),
 ) -> None:
     """Record in ``context`` how each input becomes fake again; make it fake in place for a backend
-    that takes fakes."""
+    that takes fakes. Inputs with an id in `prepared` are fake already."""
     mode = context.fake_mode
     assert mode is not None
     for position, (value, node) in enumerate(zip(inputs, placeholders(gm), strict=True)):
         if not isinstance(value, Tensor):
+            continue
+        if id(value) in prepared:
+            inputs[position] = mode.from_tensor(value)
             continue
         if isinstance(value, FakeTensor) or _is_known_by_trace_only(value, node, contexts):
             inputs[position] = mode.from_tensor(node.meta.get("example_value", value))

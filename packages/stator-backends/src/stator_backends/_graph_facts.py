@@ -143,3 +143,7 @@ def without_metadata(gm: GraphModule) -> GraphModule:
     """Return a copy of a graph without what its trace recorded: reduced graphs have other
     inputs."""
     return GraphModule(gm, GraphSnapshot.of(gm).graph())
+
+
+def has_lstm(gm: GraphModule) -> bool:
+    return any(getattr(node.target, "__name__", "") == "lstm" for node in all_nodes(gm))

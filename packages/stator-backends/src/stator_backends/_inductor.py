@@ -48,6 +48,14 @@ class Inductor:
         by_default = config is not None and config.triton.cudagraphs
         return bool(self.options.get("triton.cudagraphs", by_default))
 
+    @property
+    def compiles_in_call(self) -> bool:
+        """True where real tensors are looked at, or random ones made to measure code."""
+        config: Any = sys.modules.get("torch._inductor.config")
+        return any(
+            self.options.get(name, getattr(config, name, False)) for name in _LOOKS_AT_TENSORS
+        )
+
     def compile_aten(self, gm: GraphModule, inputs: Sequence[Any]) -> Compiled:
         """Compile what AOTAutograd would hand on, without AOTAutograd."""
         from torch._inductor import config
@@ -65,6 +73,12 @@ class Inductor:
         patches = {**_mode_options(mode, dynamic), **(options or {})}
         checked = dict(_checked(option, value) for option, value in patches.items())
         return attrs.evolve(self, mode=mode or self.mode, options={**self.options, **checked})
+
+
+_LOOKS_AT_TENSORS = (
+    *("freezing", "max_autotune", "max_autotune_gemm", "max_autotune_pointwise"),
+    *("benchmark_fusion", "coordinate_descent_tuning"),
+)
 
 
 def _mode_options(mode: str | None, dynamic: bool | None) -> dict[str, Any]:

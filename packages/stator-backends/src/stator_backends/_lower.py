@@ -32,7 +32,7 @@ from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import _disable_current_modes
 
 from . import _session
-from ._alias import AliasLayout, InputGuard, from_torch, writes_to_inputs
+from ._alias import InputGuard, from_torch
 from ._backend import Backend, BackendSpec, BoxedRun, Compiled, spec_of
 from ._check import check_graph
 from ._compiler_inputs import record_contexts, symbolic_input, with_symbols
@@ -45,9 +45,7 @@ from ._contracts._saved_tensors import retainable_graphs
 from ._eager import eager, graph_function
 from ._graph_facts import (
     GraphSnapshot,
-    all_nodes,
-    example_of,
-    placeholders,
+    has_lstm,
     results_of,
     tensors_returned,
 )
@@ -59,6 +57,7 @@ from ._pieces._jagged_result import give_values
 from ._pieces._lowering import CompiledPiece, DividedLowering, Uncompiled, where_of
 from ._pieces._reasons import WRITES_WITH_GRADIENTS, divide, reason_for_whole
 from ._pieces._written_input import copy_what_is_read
+from ._prepared_inputs import PreparedInputs, beside_calls, inside_call, layout_guards
 from ._refusal import node_refused, refused_by_autograd
 from ._repeats import gives_repeats
 from ._repro import report_failure
@@ -106,6 +105,7 @@ class _Job:
     add_fake_kernels: Callable[[FakeTensorMode], None] | None = None
     hides_floats: bool = False
     defers_writes: bool = False
+    prepared: PreparedInputs | None = None
     graph_spec: GraphSpec | None = None
     captured: GraphSnapshot | None = None  # for a script, as the backend owns the graph
     context: TracingContext = Factory(lambda: TracingContext(None))
@@ -134,6 +134,8 @@ class LoweringOptions(TypedDict, total=False):
     - `regions`: "always" or "auto" if equal blocks of the graph are to be compiled once.
     - `writes_repro`: if the backend fails, writes the graph as a script; `BackendError.repro` is
       its path.
+    - `prepared`: what `prepare_inputs` gave when the graph was captured, for a lowering in another
+      thread; `example_inputs` are its inputs.
     """
 
     contexts: Mapping[Tensor, Any] | None
@@ -147,6 +149,7 @@ class LoweringOptions(TypedDict, total=False):
     defers_writes: bool
     regions: str
     writes_repro: bool
+    prepared: PreparedInputs | None
 
 
 def lower(
@@ -314,6 +317,7 @@ def _job(
         options.get("add_fake_kernels"),
         options.get("hides_floats", False),
         options.get("defers_writes", False),
+        options.get("prepared"),
         GraphSpec.of(gm, example_inputs) if spec.wants_graph_spec else None,
         GraphSnapshot.of(gm) if options.get("writes_repro") and spec.compiles else None,
     )
@@ -342,6 +346,7 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
             record_contexts(
                 *(job.gm, job.inputs, job.spec, job.context, job.contexts),
                 hides_floats=job.hides_floats,
+                prepared=() if job.prepared is None else job.prepared.ids,
             )
             compiled = _call_backend(job)
     except BackendError as failure:
@@ -395,11 +400,10 @@ def _surroundings(job: _Job, modes: _session.AmbientState) -> Iterator[None]:
     gm.meta["dynamo_compile_id"] = compile_id
     with ExitStack() as stack:
         stack.enter_context(_session.compile_session())
-        stack.enter_context(_session.preserved_rng())
-        stack.enter_context(_session.preserved_hook_ids())
+        for manager in inside_call() if job.prepared is None else beside_calls():
+            stack.enter_context(manager)
         stack.enter_context(_disable_current_modes())
         stack.enter_context(modes.restored())
-        stack.enter_context(_session.harmless_warnings())
         stack.enter_context(cleared(job.fake_mode, context))
         stack.enter_context(compile_context(CompileContext(compile_id)))
 
@@ -411,15 +415,11 @@ def _surroundings(job: _Job, modes: _session.AmbientState) -> Iterator[None]:
         context.fake_mode.allow_scalar_outputs = True  # the backward of a loop counts its rounds
         stack.enter_context(tracing(context))
 
-        if torch.is_grad_enabled() and _has_lstm(gm):
+        if torch.is_grad_enabled() and has_lstm(gm):
             stack.enter_context(_session.without_mkldnn())
         merges_equal_calls = functorch_config.cse and not gives_repeats(gm)
         stack.enter_context(functorch_config.patch(cse=merges_equal_calls))
         yield
-
-
-def _has_lstm(gm: GraphModule) -> bool:
-    return any(getattr(node.target, "__name__", "") == "lstm" for node in all_nodes(gm))
 
 
 def _call_backend(job: _Job) -> Compiled:
@@ -442,11 +442,9 @@ def _unboxed(compiled: BoxedRun) -> Compiled:
 
 
 def _layout_guards(job: _Job) -> list[InputGuard]:
-    """Return a guard on the memory that inputs share, if the graph writes to one of several."""
-    examples = [example_of(node) for node in placeholders(job.gm)]
-    if sum(isinstance(value, Tensor) for value in job.inputs) < 2 or not writes_to_inputs(examples):
-        return []
-    return [AliasLayout.of(job.inputs)]
+    if job.prepared is not None:
+        return [*job.prepared.guards]
+    return layout_guards(job.gm, job.inputs)
 
 
 def _forget_floats(job: _Job) -> None:

@@ -3,7 +3,13 @@
 Start at `OutputGraph`: it implements the `GraphRecorder` of `stator_variables`.
 """
 
-from stator_subgraphs._captured_graph import Body, CapturedGraph, GraphInput, ShapeFact
+from stator_subgraphs._captured_graph import (
+    Body,
+    CapturedGraph,
+    GraphInput,
+    ShapeFact,
+    copied_module,
+)
 from stator_subgraphs._check import check_graph
 from stator_subgraphs._compiled_autograd import (
     BackwardCapture,
@@ -40,6 +46,7 @@ __all__ = [
     "GraphInput",
     "OutputGraph",
     "ShapeFact",
+    "copied_module",
 ]
 __all__ += [
     "OPERATORS",

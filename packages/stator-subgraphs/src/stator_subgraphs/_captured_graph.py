@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Literal
 
 import torch
@@ -9,7 +10,7 @@ from attrs import define, frozen
 from stator_bytecode.errors import SourceSpan
 from stator_guards import ShapeExpression, Source
 from stator_variables import GraphValue
-from torch.fx import Graph, GraphModule
+from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
 
 from stator_subgraphs._tracer import SubgraphTracer
@@ -59,6 +60,8 @@ class CapturedGraph:
     # how each real input was made fake, for doing it again
     contexts: Mapping[torch.Tensor, StatefulSymbolicContext]
     release: Callable[[], None]
+    # `shape_guards` of a time after `release`
+    later_shape_guards: Callable[[], Callable[..., list[ShapeFact]]]
 
     @cached_property
     def module(self) -> GraphModule:
@@ -86,6 +89,27 @@ class CapturedModule(GraphModule):
         code = super().recompile()
         del type(self).__call__  # each graph module has a class of its own, which gets one
         return code
+
+
+def copied_module(module: GraphModule) -> GraphModule:
+    """Return a copy of a captured graph, with copies of the bodies of its operators, to be changed
+    by a compiler while the graph runs. Tensors that it holds, and metadata, are shared."""
+    graph, copies = Graph(), dict[Node, Node]()
+    for node in module.graph.nodes:
+        copy = copies[node] = graph.node_copy(node, copies.__getitem__)
+        if (source := getattr(node, "_dynamo_source", None)) is not None:
+            setattr(copy, "_dynamo_source", source)
+
+    held = {node.target for node in graph.nodes if node.op in ("get_attr", "call_module")}
+    made = CapturedModule({str(name): _copied(module, str(name)) for name in held}, graph)
+    made.meta.update(module.meta)
+    vars(made)["_param_name_to_source"] = {}
+    return made
+
+
+def _copied(module: GraphModule, path: str) -> Any:
+    value = attrgetter(path)(module)
+    return copied_module(value) if isinstance(value, GraphModule) else value
 
 
 @define(eq=False)

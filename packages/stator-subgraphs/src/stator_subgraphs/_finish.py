@@ -71,6 +71,7 @@ def captured_graph(
         root.placeholders.remove(node)
         root.graph.erase_node(node)
     root.graph.lint()
+    shape_guards = ShapeGuards(state, inputs)
     return CapturedGraph(
         graph=root.graph,
         make_module=partial(_module, state, compile_id),
@@ -78,9 +79,10 @@ def captured_graph(
         op_count=sum(node.op.startswith("call_") for node in root.graph.nodes),
         keeps_history=state.keeps_history,
         example_inputs=inputs.examples,
-        shape_guards=ShapeGuards(state, inputs).produce,
+        shape_guards=shape_guards.produce,
         contexts=inputs.contexts,
         release=inputs.release,
+        later_shape_guards=shape_guards.later,
     )
 
 

@@ -5,7 +5,8 @@ is about one of their symbols.
 """
 
 import re
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import attrs
 import torch
@@ -16,7 +17,7 @@ from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, ConstraintViolat
 from stator_subgraphs._boundary import MARKED
 from stator_subgraphs._captured_graph import ShapeFact
 from stator_subgraphs._fake import fake_input, new_fake_mode
-from stator_subgraphs._input import Inputs, Record
+from stator_subgraphs._input import Record
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._symbol import sizes_of, symbols_of
 from stator_subgraphs._torch_source import ours
@@ -24,10 +25,24 @@ from stator_subgraphs._torch_source import ours
 TOKEN = re.compile(r"\bsource_\d+_\b")
 
 
+class HasRecords(Protocol):
+    """The inputs of a graph."""
+
+    @property
+    def records(self) -> Sequence[Record]: ...
+
+
+@attrs.frozen(eq=False)
+class KeptRecords:
+    """The records of inputs that were released."""
+
+    records: Sequence[Record]
+
+
 @attrs.define(eq=False)
 class ShapeGuards:
     state: GraphState
-    inputs: Inputs
+    inputs: HasRecords
     _numbers: dict[Source, int] = attrs.Factory(dict)  # token of each source
 
     def produce(self, dropped: bool = False) -> list[ShapeFact]:
@@ -49,6 +64,15 @@ class ShapeGuards:
         plain, located = self._produce(records, fakes, needed)
         facts = zip(plain, located, strict=True)
         return [self._fact(text, comment) for text, comment in facts if text not in known]
+
+    def later(self) -> Callable[..., list[ShapeFact]]:
+        """Return `produce` for a time when the inputs are released, with fakes in their place."""
+        kept = [
+            attrs.evolve(record, real=None, first=self._fake(record))
+            for record in self.inputs.records
+            if not record.static
+        ]
+        return ShapeGuards(self.state, KeptRecords(kept)).produce
 
     def _needed(self, symbols: set[Any]) -> set[Any]:
         """Return these symbols and all that facts relate to them; facts about other inputs alone

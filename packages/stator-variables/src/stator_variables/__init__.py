@@ -25,6 +25,7 @@ from stator_variables._emitter import (
 )
 from stator_variables._library._dual_level import LEVEL as DUAL_LEVEL
 from stator_variables._library._dual_level import enters_level, mark_levels
+from stator_variables._library._modes import NESTING as AUTOCAST_NESTING
 from stator_variables._library._modes import grad_mode
 from stator_variables._library._modes import restore as restore_modes
 from stator_variables._lifetime._reachability import held_by_changed, walk
@@ -192,6 +193,7 @@ __all__ += ["hold_plain_values", "is_end_observable", "may_have_observable_end"]
 __all__ += ["release_check_source"]
 __all__ += ["UNTOLD", "history_of", "is_new_in_each_call", "real_of", "source_of", "wrap"]
 __all__ += [
+    "AUTOCAST_NESTING",
     "DUAL_LEVEL",
     "enters_level",
     "is_level_open",

@@ -53,7 +53,7 @@ from stator._settings._options import (
     set_default_backend,
 )
 from stator._settings._stance import set_stance
-from stator._subject import report_of
+from stator._subject import report_of, wait
 from stator._torch_compat import warn_if_untested as _warn_if_untested
 from stator.errors import (
     BackendFailed,
@@ -99,6 +99,7 @@ __all__ += [
     "report_of",
     "set_default_backend",
     "set_stance",
+    "wait",
 ]
 __all__ += [
     "allow_in_graph",

@@ -38,4 +38,5 @@ def _without_compiler(options: Options) -> Options:
         backend=without_compiler(options.backend),
         uncompiled=options.uncompiled or "allow",
         sharing=None,
+        tiered=False,
     )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from stator_backends import BackendSpec, CompiledPiece, Uncompiled, spec_of
@@ -24,6 +24,9 @@ from stator._report_data._merge import (
 from stator._report_data._place import place_data, written_place
 from stator._report_data._source_text import function_texts
 from stator.errors import Unsupported
+
+if TYPE_CHECKING:
+    from stator._entries._tier import Tier
 
 REPORT_VERSION = 2
 """The version of the JSON form of reports: a field that changes its meaning, or goes, increases
@@ -51,6 +54,7 @@ class EntryReport:
     times: CompileTimes = attrs.field(factory=CompileTimes)
     measured: MeasuredRun | None = None
     pieces: tuple[CompiledPiece, ...] = ()  # of a graph that is not compiled as a whole
+    tier: Tier | None = None  # under the option `tiered`
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -60,9 +64,12 @@ class EntryReport:
     @property
     def compiled_count(self) -> int:
         """The number of operators that are compiled: all but those that run as they are."""
-        if self.serves_one_call or not self.compiles:
-            return 0
-        return self.op_count - len(self.uncompiled)
+        return self.op_count - len(self.uncompiled) if self._has_compiled_code else 0
+
+    @property
+    def _has_compiled_code(self) -> bool:
+        is_done = self.tier is None or self.tier.is_compiled
+        return self.compiles and is_done and not self.serves_one_call
 
     @property
     def guard_source(self) -> str:
@@ -106,6 +113,7 @@ class EntryReport:
             "memory": attrs.asdict(memory_of(self.graph)),
             "graph": self.graph_text,
             "failures": list(self.failures),
+            "tier": None if self.tier is None else self.tier.data(),
         }
 
     def _measured_data(self) -> dict[str, Any]:
@@ -129,19 +137,25 @@ class EntryReport:
         ]
         if self.serves_one_call:
             found.append("  no later call takes it, so nothing is compiled for it")
-        elif self.compiles and self.op_count:
-            verb = "is" if self.compiled_count == 1 else "are"
-            some = f"{counted(self.compiled_count, 'operator')} {verb}"
-            pieces = f", in {len(self.pieces)} pieces" if len(self.pieces) > 1 else ""
-            found.append(f"  {some if self.uncompiled else 'all operators are'} compiled{pieces}")
-            found += [f"  {line}" for line in lines_of_equal(self.pieces)]
-            found += [f"  {line}" for line in lines_of_uncompiled(self.uncompiled)]
+        else:
+            found += [f"  {line}" for line in self._lines_of_compiled()]
         if guards:
             found += [
                 f"  guard: {guard.name} is {guard.kind.needed}, needed at {guard.where}"
                 for guard in self.guards
             ]
         return found
+
+    def _lines_of_compiled(self) -> list[str]:
+        """Return what the backend compiles, and what runs as it is."""
+        found = [] if self.tier is None else [str(self.tier)]
+        if not self._has_compiled_code or self.op_count == 0:
+            return found
+        verb = "is" if self.compiled_count == 1 else "are"
+        some = f"{counted(self.compiled_count, 'operator')} {verb}"
+        pieces = f", in {len(self.pieces)} pieces" if len(self.pieces) > 1 else ""
+        found.append(f"{some if self.uncompiled else 'all operators are'} compiled{pieces}")
+        return [*found, *lines_of_equal(self.pieces), *lines_of_uncompiled(self.uncompiled)]
 
 
 @attrs.frozen(eq=False)
@@ -337,6 +351,7 @@ def _entry_report(entry: Any, spec: BackendSpec) -> EntryReport:
         times=data.times,
         measured=data.measured,
         pieces=data.pieces,
+        tier=data.tier,
     )
 
 

@@ -19,10 +19,11 @@ from stator._program._interoperation import show_callable_to_dynamo
 from stator._program._module import CompiledModule, InPlace, compiled_module, put_in_place
 from stator._program._target import Root
 from stator._regions._backward_runner import BackwardRunner
+from stator._regions._compilations import COMPILATIONS, TieredRunner
 from stator._regions._region import Region
 from stator._regions._wrapper import make_wrapper, original_of, region_of
 from stator._report import LiveReport, Report
-from stator._settings._deferred_warning import depth_of_the_user
+from stator._settings._deferred_warning import depth_of_the_user, show_deferred_warnings
 from stator._settings._options import Options
 from stator._settings._stance import add_region
 from stator.errors import InvalidUse
@@ -85,6 +86,8 @@ def compiled_function(
     region.callees = Callees(functools.partial(_callee, attrs.evolve(options, name="")))
     add_region(region)
     runner: Any = Oracle(region, fn) if options.oracle else region
+    if options.tiered:
+        runner = TieredRunner(runner)
     if options.compiled_autograd:
         runner = BackwardRunner(runner, options)
     wrapper = make_wrapper(fn, runner, region.pool.root, region)
@@ -217,6 +220,20 @@ def report_of(compiled: object) -> Report:
     if region is None:
         raise InvalidUse(f"{compiled!r} was not compiled by stator", "pass what compile returned")
     return Report.of(region)
+
+
+def wait(compiled: object = None, timeout: float | None = None) -> bool:
+    """Wait until the graphs that `compiled` has met are compiled, under the option `tiered`; of all
+    compiled objects, without one.
+
+    `timeout` is in seconds. Returns False if it was over before. Compilations that failed are
+    done, too: a warning shows the reason.
+    """
+    owner = None if compiled is None else region_in(compiled)
+    done = COMPILATIONS.wait(owner, timeout)
+    COMPILATIONS.show_warnings()
+    show_deferred_warnings()
+    return done
 
 
 def _next_inside(subject: Any) -> Any:

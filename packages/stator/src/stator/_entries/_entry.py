@@ -43,6 +43,7 @@ from stator._capture._entry_source import ending, inference_marks
 from stator._capture._progress import PROGRESS
 from stator._capture._trace import TraceResult
 from stator._capture._uncompiled_operator import check_compiled
+from stator._entries._checked_graph import CheckedGraph
 from stator._entries._graph_lowering import (
     effects_of,
     is_run_in_order,
@@ -57,7 +58,7 @@ from stator._program._local_ends import LocalEnds
 from stator._program._target import Continuation, Root, Target, start_of
 from stator._settings._guard_filter import filtered
 from stator._settings._options import Options
-from stator.errors import BackendFailed, InternalError, Unsupported
+from stator.errors import InternalError, Unsupported
 
 if TYPE_CHECKING:
     from stator_subgraphs import CapturedGraph
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from stator._capture._retrace import Retrace
     from stator._entries._graph_effects import GraphEffects
     from stator._entries._recovery import Recovery
+    from stator._entries._tier import LaterLowering, Tier, TierChange
 
 _numbers = itertools.count()
 
@@ -93,6 +95,8 @@ class EntryData:
     leads_elsewhere: bool = False  # no later call comes to its continuation in this way
     times: CompileTimes = attrs.field(factory=CompileTimes)
     measured: MeasuredRun | None = None
+    tier: Tier | None = None  # of a graph that is compiled in another thread
+    change: TierChange | None = None  # what waits for that
 
 
 def make_entry(
@@ -114,19 +118,27 @@ def make_entry(
     module = captured.module if runs else None
     text = _examined(target, captured, options) if runs else ""
 
-    lowered, ran, effects = None, module, None
+    lowered, ran, effects, later = None, module, None, None
     begun = time.perf_counter()
     if runs:
         effects = effects_of(captured)  # before a backend changes the graph
-        lowered, ran = lowered_with_warnings(traced, options, ambient, effects, known)
-    times = CompileTimes(backend=time.perf_counter() - begun)
+        later = _later(traced, options, ambient, effects, known)
+        if later is not None:
+            lowered, ran = later.as_it_is(traced)
+        else:
+            lowered, ran = lowered_with_warnings(traced, options, ambient, effects, known)
+    spent = time.perf_counter() - begun
 
     guards = _all_guards(traced, retrace, lowered, state)
     data = _entry_data(traced, retrace, lowered, module, text, state)
-    data.times = times
-    recovery = _recovery(traced, effects, retrace, ambient, data, ran, lowered)
+    data.times = CompileTimes(backend=spent)
+    facts = retrace, ambient, data, ran, lowered
+    recovery = None if effects is None else _recovery(traced, effects, *facts)
     run = _function(target, traced, lowered, site, recovery, data)
-    return _entry(run, guards, options, key, data)
+    entry = _entry(run, guards, options, key, data)
+    if later is not None:
+        _begin_tier(entry, run, later, lowered, recovery, guards)
+    return entry
 
 
 def _entry_data(
@@ -159,6 +171,38 @@ def _entry(
     if options.measure:
         MeasuredRun.install(entry)
     return entry
+
+
+def _later(
+    traced: TraceResult,
+    options: Options,
+    ambient: AmbientState,
+    effects: GraphEffects,
+    known: dict[Hashable, KnownGraph],
+) -> LaterLowering | None:
+    """Return the graph as one that is compiled in another thread, if the options want that."""
+    if not options.tiered:
+        return None
+    from stator._entries._tier import LaterLowering
+
+    return LaterLowering.of(traced, options, ambient, effects, known)
+
+
+def _begin_tier(
+    entry: Entry,
+    run: Callable[..., Any],
+    later: LaterLowering,
+    lowered: Any,
+    recovery: Any,
+    guards: list[Guard],
+) -> None:
+    from stator._entries._tier import Tier, TierChange
+
+    data: EntryData = entry.data
+    data.tier = Tier(spec_of(later.options.backend).name)
+    compile_guards = partial(_checked_by, target=data.target, options=later.options, data=data)
+    facts = entry, later, lowered, recovery, run, tuple(guards)
+    data.change = TierChange(*facts, compile_guards)
 
 
 def _local_ends(traced: TraceResult, target: Target, state: Mapping[str, object]) -> LocalEnds:
@@ -250,7 +294,7 @@ def _function(
         assert recovery.retrace is not None  # `_recovery` gives it one
         backend = recovery.retrace.options.backend
         script = partial(report_failure, traced.captured.module, backend=backend)
-        graph = _FirstCall(lowered, script)
+        graph = CheckedGraph(lowered, script)
         call = _graph_call(traced, graph, recovery, target)
     loads, marks = _loads(emitter, target), inference_marks(emitter)
     begin = [f"{emitter.capture(begin_step)}()"] if data.begins_step else []
@@ -282,7 +326,7 @@ def _loads(emitter: Any, target: Target) -> list[str]:
 
 
 def _graph_call(
-    traced: TraceResult, compiled: _FirstCall, recovery: Recovery, target: Target
+    traced: TraceResult, compiled: CheckedGraph, recovery: Recovery, target: Target
 ) -> list[str]:
     """`g = graph(inputs)`, and what is done when that raises."""
     emitter = traced.emitter
@@ -356,40 +400,6 @@ def _recovery(
         retrace=retrace,
         late=behind,
     )
-
-
-_SEQUENCES = (tuple, list)
-
-
-@attrs.define(eq=False)
-class _FirstCall:
-    """Takes the place of the graph in an entry until a call has shown that the function of the
-    backend returns the outputs as a sequence.
-
-    `script` writes the graph with given inputs.
-    """
-
-    lowered: Lowered
-    script: Callable[..., str]
-    name: str = ""
-    namespace: dict[str, Any] = attrs.field(factory=dict, repr=False)
-
-    def __call__(self, *inputs: object) -> Any:
-        outputs, count = self.lowered.callable(*inputs), self.lowered.count
-        is_sequence = isinstance(outputs, _SEQUENCES)
-        if is_sequence and len(outputs) == count:
-            self.namespace[self.name] = self.lowered.callable
-            return outputs
-        given = f"{len(outputs)} outputs" if is_sequence else type(outputs).__name__
-        reason = f"{given} instead of a tuple of {count}"
-        written = self.script(example_inputs=inputs)
-        raise BackendFailed(self.lowered.spec.name, reason, "running the graph", written)
-
-    def capture(self, emitter: Any) -> str:
-        """Return the name of the graph in an entry."""
-        is_checked = self.lowered.spec.compiles and self.lowered.count
-        self.name = emitter.capture(self if is_checked else self.lowered.callable, "graph")
-        return self.name
 
 
 MANY = 4

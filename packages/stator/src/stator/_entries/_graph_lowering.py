@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_backends import AmbientState, FrozenInputs, Lowered, lower, spec_of
+from stator_backends import AmbientState, FrozenInputs, Lowered, PreparedInputs, lower, spec_of
 from stator_variables import (
     DUAL_LEVEL,
     RUNS_NATIVELY,
@@ -43,14 +43,21 @@ def lowered_with_warnings(
 
     Returns the compiled graph, and the module that it was compiled from.
     """
-    nodes = traced.captured.graph.nodes
-    warned = [warning for node in nodes for warning in node.meta.get("warns", ())]
-    with silent(warned):
+    with silent(_warned(traced)):
         shared = _lowered_once(traced, options, ambient, effects, known)
-    lowered = shared.lowered
-    if warned:
-        lowered = attrs.evolve(lowered, callable=WarningReplay(lowered.callable, warned))
-    return lowered, shared.module
+    return with_warnings(shared.lowered, traced), shared.module
+
+
+def _warned(traced: TraceResult) -> list[Any]:
+    nodes = traced.captured.graph.nodes
+    return [warning for node in nodes for warning in node.meta.get("warns", ())]
+
+
+def with_warnings(lowered: Lowered, traced: TraceResult) -> Lowered:
+    """Let each call of a compiled graph issue the warnings of its operators."""
+    if warned := _warned(traced):
+        return attrs.evolve(lowered, callable=WarningReplay(lowered.callable, warned))
+    return lowered
 
 
 def effects_of(captured: CapturedGraph) -> GraphEffects:
@@ -66,7 +73,7 @@ def is_run_in_order(options: Options, effects: GraphEffects) -> bool:
     return effects.catches_foreign or not spec_of(options.backend).compiles
 
 
-def _defers_writes(options: Options, effects: GraphEffects) -> bool:
+def defers_writes(options: Options, effects: GraphEffects) -> bool:
     """Return True if the graph must not have written to its inputs when it raises."""
     runs_in_order = is_run_in_order(options, effects)
     return not runs_in_order and effects.may_be_undone(runs_in_order, options.fallback)
@@ -82,24 +89,46 @@ def _lowered_once(
     """Lower the graph, unless an equal one was compiled before."""
     captured = traced.captured
     if spec_of(options.backend).compiles:
-        _mark_native(captured, effects)
-    key = key_of(captured, ambient, options.backend)
-    if key is not None:
-        key = key, _defers_writes(options, effects)
+        mark_native(captured, effects)
+    key = key_of_graph(captured, ambient, options, effects)
     if key is not None and key in known:
         return known[key]
-    lowered = _lowered(traced, options, ambient, effects)
-    made = KnownGraph(lowered, lowered.driver or captured.module)
+    made = lowered_for(traced, options, ambient, effects)
     is_frozen = any(isinstance(guard, FrozenInputs) for guard in made.lowered.guards)
     if traced.serves_one_call:
-        return attrs.evolve(made, lowered=attrs.evolve(lowered, uncompiled=()))
+        return attrs.evolve(made, lowered=attrs.evolve(made.lowered, uncompiled=()))
     if key is not None and not made.lowered.shape_guards and not is_frozen:
         known[key] = made
     return made
 
 
+def key_of_graph(
+    captured: CapturedGraph, ambient: AmbientState, options: Options, effects: GraphEffects
+) -> Hashable | None:
+    """Return what finds a graph among those that were compiled; None for one that is not
+    compared."""
+    key = key_of(captured, ambient, options.backend)
+    return None if key is None else (key, defers_writes(options, effects))
+
+
+def lowered_for(
+    traced: TraceResult,
+    options: Options,
+    ambient: AmbientState,
+    effects: GraphEffects,
+    prepared: PreparedInputs | None = None,
+) -> KnownGraph:
+    """Lower the graph: see `_lowered`."""
+    lowered = _lowered(traced, options, ambient, effects, prepared)
+    return KnownGraph(lowered, lowered.driver or traced.captured.module)
+
+
 def _lowered(
-    traced: TraceResult, options: Options, ambient: AmbientState, effects: GraphEffects
+    traced: TraceResult,
+    options: Options,
+    ambient: AmbientState,
+    effects: GraphEffects,
+    prepared: PreparedInputs | None,
 ) -> Lowered:
     """Lower the graph; raises FloatsNeeded if the backend specializes on floats, and
     SeparationNeeded if it refuses what follows a step: both are traced again then."""
@@ -114,11 +143,9 @@ def _lowered(
 
     # The symbols are also those that a rollback left.
     has_floats = _are_floats(getattr(space.graph.fake_mode.shape_env, "backed_var_to_val", ()))
-    drawn = any(item.kind != "tensor" and is_drawn(item.source) for item in captured.inputs)
-    read = space.policy.draws_numbers and any(map(_is_number_read, captured.graph.nodes))
-    can_retrace = has_floats or drawn or read
+    can_retrace = has_floats or _has_numbers(captured, space.policy.draws_numbers)
     try:
-        lowered = _call_backend(traced, options, ambient, effects, as_it_is, can_retrace)
+        lowered = _call_backend(traced, options, ambient, effects, as_it_is, can_retrace, prepared)
     except BackendFailed:
         if can_retrace:
             raise FloatsNeeded from None
@@ -138,7 +165,14 @@ def _lowered(
     return attrs.evolve(lowered, callable=calls.around(lowered.callable)) if calls else lowered
 
 
-def _mark_native(captured: CapturedGraph, effects: GraphEffects) -> None:
+def _has_numbers(captured: CapturedGraph, draws_numbers: bool) -> bool:
+    """Return True for numbers that are drawn at random, or that the graph reads where they are
+    drawn."""
+    drawn = any(item.kind != "tensor" and is_drawn(item.source) for item in captured.inputs)
+    return drawn or (draws_numbers and any(map(_is_number_read, captured.graph.nodes)))
+
+
+def mark_native(captured: CapturedGraph, effects: GraphEffects) -> None:
     """Mark what a compiler must not get, and what later operators need of compiled pieces."""
     for node in captured.graph.nodes:
         if (reason := getattr(node.target, RUNS_NATIVELY, None)) is not None:
@@ -164,6 +198,7 @@ def _call_backend(
     effects: GraphEffects,
     as_it_is: str,
     can_retrace: bool,
+    prepared: PreparedInputs | None,
 ) -> Lowered:
     from stator_subgraphs import add_fake_kernels, needs_fake_kernels
 
@@ -181,8 +216,9 @@ def _call_backend(
             add_fake_kernels=kernels,
             hides_floats=policy.hides_floats,
             writes_repro=not can_retrace,
-            defers_writes=_defers_writes(options, effects),
+            defers_writes=defers_writes(options, effects),
             regions=options.regions,
+            prepared=prepared,
         )
 
 
@@ -222,6 +258,10 @@ class SeparationNeeded(Exception):
 
     The program is traced once more, with the break behind a step that torch.optim has there.
     """
+
+
+class Outdated(Exception):
+    """State of the process has changed since the call for which a graph is compiled."""
 
 
 class FloatsNeeded(Exception):

@@ -27,7 +27,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_backends import AmbientState
+from stator_backends import AmbientState, one_at_a_time
 from stator_bytecode import (
     FlatState,
     Point,
@@ -168,7 +168,8 @@ class Recovery:
             failure = self.late.applied(failure, named)
 
         resumed = None
-        if failure is not None and not failure.is_half_done:
+        is_undone = can_repeat and before is not None and self._would_wait()
+        if failure is not None and not failure.is_half_done and not is_undone:
             made = Made(drawn, before)
             resumed = self._resume(error, failure, state, made, is_of_operator)
         if resumed is not None:
@@ -179,6 +180,16 @@ class Recovery:
             raise error
         finally:
             del error, failure, before  # the traceback holds this frame
+
+    def _would_wait(self) -> bool:
+        """Return True if another thread compiles, so that the trace of a resumption would have to
+        wait, for an entry that is never to wait for it."""
+        if self.retrace is None or not self.retrace.options.tiered:
+            return False
+        is_free = one_at_a_time.acquire(blocking=False)
+        if is_free:
+            one_at_a_time.release()
+        return not is_free
 
     def _failure(self, error: BaseException) -> NodeFailure | None:
         """Return what is known of the operator that raised."""

@@ -162,8 +162,10 @@ class FirstRuns:
         entry, pool = self.entry(), self.pool()
         self.left -= 1
         if entry is not None and pool is not None:
-            if not self.left:
-                entry.run = self.run
+            while not self.left and entry.run is not self.run:
+                entry.run = (
+                    self.run
+                )  # a thread that has compiled the graph may replace it meanwhile
             self.count(entry, pool, self.left)
         return self.run(*state)
 

@@ -43,6 +43,7 @@ from stator._program._lazy import make_parameters
 from stator._program._local_ends import observed_ends
 from stator._program._target import Root
 from stator._program._traceback import OWN_CODES
+from stator._regions._compilations import COMPILATIONS, found_or_made
 from stator._regions._compiled_target import CompiledTarget
 from stator._regions._foreign_call import (
     function_mode_count,
@@ -195,7 +196,8 @@ class Region:
         if entry is None and not place.cache.is_full(key) and self._may_compile(place, state, key):
             if place is self.root:
                 make_parameters(place.target, state)
-            entry = place.cache.get_or_make(key, state, lambda: self._pooled(place, state, key))
+            facts = place.cache, key, state, lambda: self._pooled(place, state, key)
+            entry = found_or_made(*facts, waits=not self.options.tiered)
             place.forget_dropped()
             place.served = ()
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
@@ -320,6 +322,7 @@ class Region:
                 marked = self.single_use.marked(traced, place, self.options, state)
                 entry = make_entry(marked, *facts)
                 self.single_use.note(entry, marked)
+                COMPILATIONS.note(entry, place, self.pool, self)
                 self._count_calls(traced.calls, entry, place)
                 return entry
             finally:
@@ -418,6 +421,7 @@ class Region:
         self.places.clear()
         self.graphs.clear()
         self.forced.clear()
+        COMPILATIONS.drop(self)
 
 
 def _count_ends(sites: list[CallSite], entry: Entry, pool: EntryPool, left: int) -> None:

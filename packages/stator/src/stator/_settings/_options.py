@@ -212,6 +212,7 @@ OURS = {
     "large blocks, without gradients), 'always' or 'off'",
     "without": 'captures that are switched off, `"*"` for all: the program breaks in their '
     "place; `stator.list_captures()` has the names",
+    "tiered": "graphs run as they are while another thread compiles them",
 }
 """The keys of `options` that are no backend's, and the effect of each."""
 ENVIRONMENT = {
@@ -247,6 +248,7 @@ class Options:
     guard_filter_fn: Filter | None = None
     regions: str = "auto"
     without: tuple[str, ...] = ()
+    tiered: bool = False
     opcodes: Mapping[str, OpcodeHandler] = attrs.field(init=False, eq=False, repr=False)
     key: int = attrs.field(init=False, eq=False, repr=False)
     """The identity of the backend, which may be one that cannot be hashed; the options keep it
@@ -307,6 +309,7 @@ def make_options(  # `compile` hands on what it was given, in its own order
     _check_types({**passed, "fullgraph": fullgraph})
     if "without" in passed:
         passed["without"] = _captures.checked(passed["without"], (stack or Stack()).tables)
+    _check_tiered(passed)
     _follow_others()
     settings = _by_settings()
     chosen = {**settings, **passed}
@@ -346,6 +349,14 @@ def _check_mode(mode: str | None, options: Mapping[str, Any] | None) -> None:
     if not is_ours:
         problem = f"mode={mode!r} and options={dict(options)!r} are both given"
         raise InvalidOption(problem, "pass one of them: a mode is a set of options", "mode")
+
+
+def _check_tiered(passed: Mapping[str, object]) -> None:
+    """Raise InvalidOption where a call would have to wait for the compiler: to raise its error."""
+    if passed.get("tiered") and passed.get("uncompiled") == "error":
+        problem = "tiered and uncompiled='error' are both given"
+        hint = "leave one of them out: what runs uncompiled is known only after the call"
+        raise InvalidOption(problem, hint, "tiered")
 
 
 def _passed(given: dict[str, Any], keywords: dict[str, Any]) -> dict[str, Any]:
