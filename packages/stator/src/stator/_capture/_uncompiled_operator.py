@@ -16,8 +16,6 @@ from stator._settings._deferred_warning import defer_warning
 from stator._settings._options import Options
 from stator.errors import SourceSpan, UncompiledWarning, Unsupported
 
-UNCOMPILED = "uncompiled-operator"
-"""The reason of the error where the program requires that everything is compiled."""
 HINT = 'options={"uncompiled": "allow"} accepts it'
 ERROR_HINT = (
     'options={"uncompiled": "warn"} runs these operators as they are, and compiles the rest'
@@ -57,7 +55,12 @@ def _error(uncompiled: Sequence[Uncompiled], op_count: int) -> Unsupported:
     """Return the error that names each operator, its line and the reason."""
     head = f"a compiled graph: {len(uncompiled)} of {op_count} operators would run uncompiled"
     lines = [head, *(f"  {line}" for line in lines_of_uncompiled(uncompiled))]
-    return Unsupported(UNCOMPILED, "\n".join(lines), ERROR_HINT, span_of(uncompiled[0]))
+    return Unsupported("uncompiled-operator", "\n".join(lines), ERROR_HINT, span_of(uncompiled[0]))
+
+
+def requires_compilation(error: Unsupported) -> bool:
+    """Return True for the error of a program that requires that everything is compiled."""
+    return error.reason == "uncompiled-operator"
 
 
 def forget_warned() -> None:

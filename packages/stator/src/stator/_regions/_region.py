@@ -31,7 +31,7 @@ from stator._capture._dynamic import recorded
 from stator._capture._release import without_frames
 from stator._capture._retrace import Retrace
 from stator._capture._trace import SKIPPED, TraceResult, trace
-from stator._capture._uncompiled_operator import UNCOMPILED
+from stator._capture._uncompiled_operator import requires_compilation
 from stator._entries._entry import finishing_entry, make_entry
 from stator._entries._entry_pool import EntryPool, pool_of, renewed, with_options
 from stator._entries._graph_lowering import FloatsNeeded, SeparationNeeded
@@ -331,7 +331,7 @@ class Region:
         except Unsupported as reason:
             if _initializes(reason, place):
                 return None
-            if refuses or reason.reason == UNCOMPILED:
+            if refuses or requires_compilation(reason):
                 raise
             place.shared.refused.append(without_frames(reason))
         except BackendFailed as failure:
