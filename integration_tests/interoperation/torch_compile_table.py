@@ -834,6 +834,12 @@ OPTIONS = [
         "compile equal blocks of a graph once",
     ),
     Row(
+        "without",
+        SUPPORTED,
+        lambda: same(options={"without": ["library", "operators"]}),
+        "switch captures off: the program breaks there; `stator.list_captures()` has the names",
+    ),
+    Row(
         "tiered",
         SUPPORTED,
         lambda: same(options={"tiered": True}),
