@@ -328,6 +328,31 @@ def test_a_hook_that_zeros_could_reach_is_not_compiled() -> None:
     assert compiler.graphs == 2
 
 
+@pytest.mark.parametrize("owner", [torch, Tensor])
+def test_function_that_a_hook_reads_is_replaced(owner: Any, monkeypatch: Any) -> None:
+    by_name = (lambda grad: torch.clamp(grad, -0.1, 0.1)) if owner is torch else None
+    hook = by_name or (lambda grad: grad.clamp(-0.1, 0.1))
+
+    def program(x: Tensor) -> Tensor:
+        y: Any = x.sin()
+        y.register_hook(hook)
+        total: Tensor = (y * 2).sum()
+        return total
+
+    def gradient(fn: Any) -> Tensor:
+        x = torch.linspace(0, 1, 4, requires_grad=True)
+        fn(x).backward()
+        assert x.grad is not None
+        return x.grad
+
+    compiled = stator.compile(program, backend="aot_eager")
+    assert torch.equal(gradient(compiled), gradient(program))
+    monkeypatch.setattr(owner, "clamp", lambda grad, low, high: grad * 0)
+    assert torch.equal(gradient(compiled), gradient(program))
+    monkeypatch.undo()
+    assert torch.equal(gradient(compiled), gradient(program))
+
+
 def test_hooks_of_equal_code_are_one_graph() -> None:
     """The second entry differs in a guard alone."""
 

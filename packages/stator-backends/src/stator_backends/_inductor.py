@@ -76,8 +76,12 @@ class Inductor:
 
 
 _LOOKS_AT_TENSORS = (
-    *("freezing", "max_autotune", "max_autotune_gemm", "max_autotune_pointwise"),
-    *("benchmark_fusion", "coordinate_descent_tuning"),
+    "freezing",
+    "max_autotune",
+    "max_autotune_gemm",
+    "max_autotune_pointwise",
+    "benchmark_fusion",
+    "coordinate_descent_tuning",
 )
 
 

@@ -1,5 +1,5 @@
-"""A backend that stands for another one and compiles nothing, to see what of a graph would be
-compiled.
+"""A backend that divides graphs as another one does, and compiles nothing: to see what of a graph
+would be compiled.
 
     lowered = lower(gm, inputs, without_compiler(inductor), fake_mode=fake_mode)
     lowered.uncompiled    # the same operators as with `inductor` itself, in a fraction of the time

@@ -227,12 +227,13 @@ def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment |
     if t.overrides.modes or t.cached.trial is not None or state.current is not state.root:
         return None
     heap, lifetimes = t.heap, t.lifetimes
-    counted = (
-        *(t.warnings, t.hooks, t.cached.calls, t.cached.varying, t.user_hashes.given),
-        *(heap.assumed_distinct, heap.named, t.memory.copied, t.parts),
-        *(lifetimes.observable, lifetimes.ended_locals, lifetimes.assumed_unobserved),
-        *(state.root.written, state.held, state.differentiated, t.inference.left),
-    )
+    caches = t.cached.calls, t.cached.varying, t.user_hashes.given
+    identities = heap.assumed_distinct, heap.named, t.memory.copied
+    ends = lifetimes.observable, lifetimes.ended_locals, lifetimes.assumed_unobserved
+    graph = state.root.written, state.held, state.differentiated
+    rest = t.warnings, t.hooks, t.parts, t.inference.left
+    counted = (*caches, *identities, *ends, *graph, *rest)
+
     flags = (t.makes_leaves, t.differentiates, t.has_reentrant, t.inference.ever)
     more = (t.overrides.subclasses, t.memory.has_arrays, t.memory.has_wrappers)
     modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), state.keeps_history

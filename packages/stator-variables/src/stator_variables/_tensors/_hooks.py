@@ -37,7 +37,12 @@ from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._differentiation import keep_history_for
 from stator_variables._tensors._history import history_of
-from stator_variables._tensors._pure_hooks import GradientHook, pure_hook, skip_number
+from stator_variables._tensors._pure_hooks import (
+    GradientHook,
+    guard_functions,
+    pure_hook,
+    skip_number,
+)
 from stator_variables._trace._graph import RUNS_NATIVELY
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
@@ -156,7 +161,10 @@ def _pure(t: Space, tensor: Any, hook: VariableTracker) -> GradientHook | None:
     is_compiled = tensor.source is None and not t.policy.runs_in_order
     if not is_compiled or torch.is_autocast_enabled(tensor.before.example.device.type):
         return None
-    return pure_hook(hook)
+    pure = pure_hook(hook)
+    if pure is not None:
+        guard_functions(t, hook, tensor)
+    return pure
 
 
 def _natively(t: Space, tensor: Any) -> Any:

@@ -12,7 +12,7 @@ compiler traces the backward, since nothing that it reads can change until then.
 from __future__ import annotations
 
 from types import CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
@@ -21,8 +21,11 @@ from torch import Tensor
 from torch.fx import Graph, Node
 from torch.utils.hooks import RemovableHandle
 
-from stator_variables._tracker import VariableTracker, is_a, is_pending, real_of
+from stator_variables._tracker import VariableTracker, is_a, is_pending, real_of, realize
 from stator_variables._trackers import FunctionTracker
+
+if TYPE_CHECKING:
+    from stator_variables._space import Space
 
 _STEPS = frozenset(
     "NOP PUSH_NULL COPY SWAP COPY_FREE_VARS LOAD_CONST LOAD_FAST STORE_FAST LOAD_DEREF "
@@ -33,6 +36,14 @@ _FUNCTIONS = frozenset(
     "nan_to_num neg negative norm ones_like pow sigmoid sign sub sum tanh true_divide where "
     "zeros_like".split()
 )
+_OWNERS = (torch, Tensor)
+_ORIGINALS = {
+    (owner, name): getattr(owner, name)
+    for owner in _OWNERS
+    for name in _FUNCTIONS
+    if hasattr(owner, name)
+}
+"""The functions and methods of torch that are known to do nothing but compute."""
 _NUMBERS = (int, float, bool, type(None))
 
 
@@ -74,6 +85,20 @@ def pure_hook(vt: VariableTracker) -> GradientHook | None:
     return GradientHook(vt.code, tuple(defaults), tuple(cells), vt.globals.real)
 
 
+def guard_functions(t: Space, vt: Any, tensor: VariableTracker) -> None:
+    """Guard that the names which a hook reads lead to the functions to which they lead now: the
+    hook itself is interpreted by no trace."""
+    steps = decode(vt.code).instructions
+    names = sorted({each.arg for each in steps if each.op in ("LOAD_ATTR", "LOAD_METHOD")})
+    owners: list[Any] = [tensor]
+    if any(each.op == "LOAD_GLOBAL" for each in steps):
+        owners.append(t.lookup(vt.globals, "torch"))
+    for owner in owners:
+        for name in names:
+            if hasattr(real_of(owner) if owner is not tensor else Tensor, name):
+                realize(t.get_attribute(owner, name))
+
+
 def _is_plain(real: object) -> bool:
     """Return True for an existing function that computes with its argument alone."""
     if type(real) is not FunctionType or real.__closure__ or real.__defaults__:
@@ -94,10 +119,16 @@ def _is_step(step: Instruction) -> bool:
         case "LOAD_GLOBAL":
             return bool(step.arg[0] == "torch")
         case "LOAD_ATTR" | "LOAD_METHOD":
-            return step.arg in _FUNCTIONS
+            return step.arg in _FUNCTIONS and _is_of_torch(step.arg)
         case "BINARY_OP":
             return not step.arg.endswith("=")
     return step.op in _STEPS
+
+
+def _is_of_torch(name: str) -> bool:
+    """Return True unless the program has put another function under the name."""
+    known = [(owner, _ORIGINALS[owner, name]) for owner in _OWNERS if (owner, name) in _ORIGINALS]
+    return all(getattr(owner, name, None) is original for owner, original in known)
 
 
 def _constant_of(cell: Any) -> Any:

@@ -95,7 +95,7 @@ def _run(count: int) -> str:
 
 
 def _operator(node: str) -> str:
-    """Return the name of an operator: that of its node without the number that tells equal ones
+    """Return the name of an operator: that of its node without the number that keeps equal ones
     apart."""
     return re.sub(r"_\d+$", "", node)
 

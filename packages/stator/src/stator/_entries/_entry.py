@@ -132,8 +132,7 @@ def make_entry(
     guards = _all_guards(traced, retrace, lowered, state)
     data = _entry_data(traced, retrace, lowered, module, text, state)
     data.times = CompileTimes(backend=spent)
-    facts = retrace, ambient, data, ran, lowered
-    recovery = None if effects is None else _recovery(traced, effects, *facts)
+    recovery = _recovery(traced, effects, retrace, ambient, data, ran, lowered)
     run = _function(target, traced, lowered, site, recovery, data)
     entry = _entry(run, guards, options, key, data)
     if later is not None:
@@ -151,7 +150,13 @@ def _entry_data(
 ) -> EntryData:
     target, options, count = retrace.target, retrace.options, traced.captured.op_count
     return EntryData(
-        *(target, module, text, count, traced.reason, traced.seconds, {}),
+        target,
+        module,
+        text,
+        count,
+        traced.reason,
+        traced.seconds,
+        namespace={},
         forgives=options.fallback,
         uncompiled=check_compiled(target.name, lowered, count, options),
         pieces=() if lowered is None else lowered.pieces,
@@ -183,7 +188,7 @@ def _later(
     """Return the graph as one that is compiled in another thread, if the options want that."""
     if not options.tiered:
         return None
-    from stator._entries._tier import LaterLowering
+    from stator._entries._tier import LaterLowering  # for those who want it
 
     return LaterLowering.of(traced, options, ambient, effects, known)
 
@@ -201,8 +206,15 @@ def _begin_tier(
     data: EntryData = entry.data
     data.tier = Tier(spec_of(later.options.backend).name)
     compile_guards = partial(_checked_by, target=data.target, options=later.options, data=data)
-    facts = entry, later, lowered, recovery, run, tuple(guards)
-    data.change = TierChange(*facts, compile_guards)
+    data.change = TierChange(
+        entry,
+        later,
+        lowered,
+        recovery,
+        run,
+        tuple(guards),
+        compile_guards,
+    )
 
 
 def _local_ends(traced: TraceResult, target: Target, state: Mapping[str, object]) -> LocalEnds:

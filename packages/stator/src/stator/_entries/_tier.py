@@ -106,10 +106,14 @@ def process_state() -> tuple[Any, ...]:
     """Return the state of the process that decides how a graph is compiled, modes of threads
     aside."""
     return (
-        *(torch.get_default_dtype(), torch.get_num_threads()),
-        *(torch.get_deterministic_debug_mode(), torch.get_float32_matmul_precision()),
-        *(torch._C._get_mkldnn_enabled(), torch._C._get_flash_sdp_enabled()),
-        *(torch._C._get_mem_efficient_sdp_enabled(), torch._C._get_math_sdp_enabled()),
+        torch.get_default_dtype(),
+        torch.get_num_threads(),
+        torch.get_deterministic_debug_mode(),
+        torch.get_float32_matmul_precision(),
+        torch._C._get_mkldnn_enabled(),
+        torch._C._get_flash_sdp_enabled(),
+        torch._C._get_mem_efficient_sdp_enabled(),
+        torch._C._get_math_sdp_enabled(),
     )
 
 
@@ -142,7 +146,7 @@ class LaterLowering:
     ) -> LaterLowering | None:
         """Return None for a graph that is compiled in the call, or was compiled before."""
         captured = traced.captured
-        if not options.tiered or not _can_wait(traced, options, effects):
+        if not _can_wait(traced, options, effects):
             return None
         mark_native(captured, effects)
         key = key_of_graph(captured, ambient, options, effects)
@@ -153,7 +157,9 @@ class LaterLowering:
 
         space = traced.emitter.t
         prepared = prepare_inputs(
-            *(captured.module, captured.example_inputs(), space.graph.fake_mode),
+            captured.module,
+            captured.example_inputs(),
+            space.graph.fake_mode,
             contexts=captured.contexts,
             add_fake_kernels=add_fake_kernels if needs_fake_kernels(captured.module) else None,
             hides_floats=space.policy.hides_floats,
@@ -167,8 +173,8 @@ class LaterLowering:
             contexts={},
         )
         kept = attrs.evolve(traced, captured=copied, guards=[], values=[], outdated=())
-        facts = kept, options, ambient, effects, prepared, key, known
-        return cls(*facts, captured.later_shape_guards())
+        shape_guards = captured.later_shape_guards()
+        return cls(kept, options, ambient, effects, prepared, key, known, shape_guards)
 
     def as_it_is(self, traced: TraceResult) -> tuple[Lowered, Any]:
         """Lower the graph for the eager backend."""
@@ -188,8 +194,14 @@ class LaterLowering:
         """
         if self.key is not None and self.key in self.known:
             return self.known[self.key]
-        facts = self.traced, self.options, self.ambient, self.effects
-        return self.context.run(lowered_for, *facts, self.prepared)
+        return self.context.run(
+            lowered_for,
+            self.traced,
+            self.options,
+            self.ambient,
+            self.effects,
+            self.prepared,
+        )
 
     def remember(self, graph: KnownGraph) -> None:
         """Let equal graphs of the region use what was compiled."""
@@ -263,8 +275,8 @@ class TierChange:
         """
         data, traced = self.entry.data, self.later.traced
         lowered = with_warnings(graph.lowered, traced)
-        facts = data.target.name, lowered, data.op_count, self.later.options
-        data.uncompiled = check_compiled(*facts)
+        name, options = data.target.name, self.later.options
+        data.uncompiled = check_compiled(name, lowered, data.op_count, options)
         run = self._function(lowered, graph.module)
         data.pieces = lowered.pieces
         data.namespace = {name: run.__globals__[name] for name in data.namespace}

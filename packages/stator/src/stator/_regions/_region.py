@@ -196,8 +196,8 @@ class Region:
         if entry is None and not place.cache.is_full(key) and self._may_compile(place, state, key):
             if place is self.root:
                 make_parameters(place.target, state)
-            facts = place.cache, key, state, lambda: self._pooled(place, state, key)
-            entry = found_or_made(*facts, waits=not self.options.tiered)
+            make = lambda: self._pooled(place, state, key)  # noqa: E731
+            entry = found_or_made(place.cache, key, state, make, waits=not self.options.tiered)
             place.forget_dropped()
             place.served = ()
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):

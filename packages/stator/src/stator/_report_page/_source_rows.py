@@ -39,7 +39,7 @@ class Marks:
 
 @attrs.frozen
 class Row:
-    """One line of source; without a number it stands for lines that are left out."""
+    """One line of source; without a number, a mark where lines are left out."""
 
     number: int | None
     text: str
