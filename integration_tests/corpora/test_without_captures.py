@@ -185,3 +185,8 @@ def test_field_of_a_changed_object_is_read_after_the_change() -> None:
             expected, found = (each(*make(x, n)) for each in (write_and_read, fn))
             assert torch.equal(expected[0], found[0])
             assert expected[1:] == found[1:]
+
+
+def test_text_of_a_tuple_calls_methods_of_enum_members_in_it() -> None:
+    """Without the handler of its text, `tuple.__repr__` is one C function with constants."""
+    CASES["enum_members-texts_of_members_are_made_on_each_call"]({"without": ["objects.sequence"]})

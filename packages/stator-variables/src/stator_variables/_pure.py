@@ -110,7 +110,9 @@ def runs_user_code(target: Any, values: list[Any]) -> bool:
     """Return True if C calls a method of the program on one of the values, an enum member."""
     owner, name = getattr(target, "__objclass__", object), target.__name__
     own_text = name == "__format__" and not any(values[1:])  # then C gives `str(self)`
-    operands = values if owner is object or own_text else values[1:]
+    # a method of a number or a text is C's own on `self`; that of a container calls its items
+    is_own = owner is not object and owner not in _CONTAINERS and not own_text
+    operands = values[1:] if is_own else values
     return (name in _FORMATTING and has_own_methods(operands, of_text=True)) or (
         name not in _TEXTS and has_own_methods(operands)
     )
@@ -120,14 +122,14 @@ def methods_of_texts(target: Any, value: Any) -> Iterator[tuple[type, str]]:
     """Yield the methods that C calls to format enum members, which the program may override."""
     if target.__name__ not in _FORMATTING:
         return
-    if type(value) in (tuple, list, frozenset):
+    if type(value) in _CONTAINERS:
         yield from (method for item in value for method in methods_of_texts(target, item))
     elif issubclass(type(value), enum.Enum):
         yield from ((type(value), name) for name in sorted(_OF_TEXT))
 
 
 def has_own_methods(value: Any, *, of_text: bool = False) -> bool:
-    if type(value) in (tuple, list, frozenset):
+    if type(value) in _CONTAINERS:
         return any(has_own_methods(item, of_text=of_text) for item in value)
     if not issubclass(cls := type(value), enum.Enum):
         return False
@@ -140,6 +142,7 @@ def has_own_methods(value: Any, *, of_text: bool = False) -> bool:
     return bool(own & _OF_TEXT if of_text else own - _OF_TEXT - _UNUSED)
 
 
+_CONTAINERS = (tuple, list, frozenset)
 _OF_TEXT = frozenset({"__str__", "__repr__", "__format__"})
 _TEXTS = _OF_TEXT | {"str", "repr", "ascii"}
 _FORMATTING = _TEXTS | {"format", "format_map", "__mod__"}
