@@ -63,6 +63,7 @@ def layers(session: nox.Session) -> None:
     session.install("import-linter>=2.1", "packaging>=24", "attrs>=23.2", NOX, *RUNNER)
     session.run("lint-imports", "--no-cache", env={"PYTHONPATH": os.pathsep.join(SOURCES)})
     session.run("python", "tools/check_layers.py")
+    session.run("python", "tools/check_calls.py")
     session.run("python", "tools/check_names.py")
     session.run("python", "tools/check_size.py")
     session.run("python", "tools/check_trackers.py")

@@ -104,7 +104,9 @@ def _faults_of(
     expected = _observations(graph, built, graph_function(built.gm))
     try:
         lowered = lower(
-            *(built.gm, built.inputs, backend),
+            built.gm,
+            built.inputs,
+            backend,
             fake_mode=built.fake_mode,
             contexts=built.contexts,
         )

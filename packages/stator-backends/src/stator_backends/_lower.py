@@ -344,7 +344,11 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
     try:
         with _surroundings(job, modes), retainable_graphs():
             record_contexts(
-                *(job.gm, job.inputs, job.spec, job.context, job.contexts),
+                job.gm,
+                job.inputs,
+                job.spec,
+                job.context,
+                job.contexts,
                 hides_floats=job.hides_floats,
                 prepared=() if job.prepared is None else job.prepared.ids,
             )
@@ -356,9 +360,7 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
             raise
         job.gm.graph.output_node().args = output
         write_in_place(job.gm, late)
-        job.gm.recompile()
-        at = node_refused(failure, job.gm)
-        return evolve(_run_as_it_is(evolve(job, backend=eager), refused), refused_at=at)
+        return _refused(job, failure, refused)
 
     _session.forget_texts_with(compiled, _session.generated_texts() - texts)
     added = job.context.guards_context.aotautograd_guards
@@ -369,6 +371,13 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
     compiled = restore_all(compiled, restores)
     gained = tuple(_shape_guards(job.fake_mode)[len(known) :])
     return Lowered(compiled, job.spec, tuple(guards), gained, len(output[0]), late=late)
+
+
+def _refused(job: _Job, failure: BackendError, reason: str) -> Lowered:
+    """Return the graph's own function for a graph that AOTAutograd does not take."""
+    job.gm.recompile()
+    at = node_refused(failure, job.gm)
+    return evolve(_run_as_it_is(evolve(job, backend=eager), reason), refused_at=at)
 
 
 def _prepared(job: _Job) -> tuple[list[ResultWrapper], tuple[LateWrite, ...]]:

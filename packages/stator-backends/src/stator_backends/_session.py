@@ -38,7 +38,8 @@ class CompileFlag(threading.local):
     @contextmanager
     def held(self) -> Iterator[None]:
         with one_at_a_time:
-            before, torch.compiler._is_compiling_flag = torch.compiler._is_compiling_flag, self  # type: ignore[assignment]
+            before = torch.compiler._is_compiling_flag
+            torch.compiler._is_compiling_flag = self  # type: ignore[assignment]
             self.holders += 1
             try:
                 yield
@@ -49,7 +50,8 @@ class CompileFlag(threading.local):
     @contextmanager
     def suspended(self) -> Iterator[None]:
         """Let this thread be one that does not compile: code of the program that interrupts it."""
-        before, self.holders = self.holders, 0
+        before = self.holders
+        self.holders = 0
         try:
             yield
         finally:
@@ -182,8 +184,12 @@ class AmbientState:
             (each, torch.is_autocast_enabled(each), torch.get_autocast_dtype(each))
             for each in devices
         ]
-        modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
-        return cls(*modes, tuple(autocast), torch.is_autocast_cache_enabled())
+        return cls(
+            torch.is_grad_enabled(),
+            torch.is_inference_mode_enabled(),
+            tuple(autocast),
+            torch.is_autocast_cache_enabled(),
+        )
 
     def install(self) -> None:
         """Set everything but inference mode, which can only be entered and left in a block."""

@@ -48,11 +48,11 @@ class OrdinaryState:
 
     @classmethod
     def capture(cls) -> OrdinaryState:
-        keys = (
+        return cls(
             torch._C._dispatch_tls_local_include_set(),
             torch._C._dispatch_tls_local_exclude_set(),
+            AmbientState.capture(),
         )
-        return cls(*keys, AmbientState.capture())
 
     @contextmanager
     def entered(self) -> Iterator[None]:

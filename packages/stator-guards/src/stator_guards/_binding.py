@@ -181,8 +181,14 @@ class Watch:
         return self.template
 
     def _made_template(self, binding: Binding, root: object) -> RootTemplate | None:
-        facts = binding.words, binding.expected, binding.pinned
-        made = template_of(self.group.steps, self.layout, *facts, root)
+        made = template_of(
+            self.group.steps,
+            self.layout,
+            binding.words,
+            binding.expected,
+            binding.pinned,
+            root,
+        )
         self.mismatches += made is None
         return made
 
@@ -347,7 +353,8 @@ class Watch:
         self, source: Source, old: Binding, values: dict[Source, Any], state: State
     ) -> bool:
         """Read a source again; return whether its value is another object."""
-        before, values[source] = values[source], read(source, values, state)
+        before = values[source]
+        values[source] = read(source, values, state)
         if is_same(values[source], before):
             return False
         # words may hold None, for another source

@@ -101,8 +101,17 @@ class TensorMatch(Kind):
             strides = tuple(
                 None if i in dynamic_strides else stride for i, stride in enumerate(strides)
             )
-        facts = (type(tensor), tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad)
-        self.__attrs_init__(*facts, effective_keys(tensor), sizes, strides, id(tensor))
+        self.__attrs_init__(
+            type(tensor),
+            tensor.dtype,
+            tensor.device,
+            tensor.layout,
+            tensor.requires_grad,
+            effective_keys(tensor),
+            sizes,
+            strides,
+            id(tensor),
+        )
 
     def matches(self, value: object) -> bool:
         """The same facts as the native check, one by one."""

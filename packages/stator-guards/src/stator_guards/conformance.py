@@ -141,7 +141,8 @@ class GuardCompilerKit(Conformance):
         guards += [
             Guard(attribute_of(ParameterSource(name), "class"), Equals((1, 2))) for name in names
         ]
-        things = [Thing(**{"class": (1, 2)}) for _ in names]
+        attribute = {"class": (1, 2)}  # which is a keyword of Python
+        things = [Thing(**attribute) for _ in names]
         guard_set = compile_guards(guards, names)
         assert guard_set.check(*things)
         things[2].__dict__["class"] = (1, 3)

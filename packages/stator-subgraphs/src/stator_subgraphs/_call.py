@@ -247,8 +247,12 @@ def propagated(state: GraphState, target: NodeTarget, args: Args, kwargs: Kwargs
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
     refuse(
         Operation(
-            *(target, examples, example_kwargs, tensors),
-            *(state.root.placeholders, called(target)),
+            target,
+            examples,
+            example_kwargs,
+            tensors,
+            state.root.placeholders,
+            called(target),
         )
     )
     example = _propagate(state, target, examples, example_kwargs)

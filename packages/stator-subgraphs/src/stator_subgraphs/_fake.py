@@ -67,7 +67,8 @@ class World:
         _import_what_it_needs()
         allowed = self._capture_data
         env = ShapeEnv(allow_scalar_outputs=allowed, allow_dynamic_output_shape_ops=allowed)
-        mode, self.learned = new_fake_mode(env), env.guards
+        mode = new_fake_mode(env)
+        self.learned = env.guards
         self._context.fake_mode = mode
         return mode
 
@@ -209,7 +210,8 @@ def has_body(args: Args) -> bool:
 @contextmanager
 def reading_scalars(mode: FakeTensorMode) -> Iterator[None]:
     """Let operators read numbers from fake tensors: each is a symbol without a hint."""
-    before, mode.allow_scalar_outputs = mode.allow_scalar_outputs, True
+    before = mode.allow_scalar_outputs
+    mode.allow_scalar_outputs = True
     try:
         yield
     finally:

@@ -26,7 +26,8 @@ from stator_subgraphs._tracer import SubgraphTracer
 def refresh(state: GraphState, inputs: Inputs) -> None:
     """Renew what `state.stale` reaches. Rare, so it need not be fast; it must leave no trace of
     what was taken back."""
-    stale, state.stale = state.stale, []
+    stale = state.stale
+    state.stale = []
     # The converter would hand out the written fake again for the same real tensor.
     state.mode.fake_tensor_converter = FakeTensorConverter()
     state.leave_modes()

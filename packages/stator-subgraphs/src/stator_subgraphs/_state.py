@@ -77,7 +77,8 @@ class GraphState:
     @contextmanager
     def at_root(self) -> Iterator[None]:
         """Record into the root graph, before the operator whose body is open."""
-        inner, self.current = self.current, self.root
+        inner = self.current
+        self.current = self.root
         try:
             yield
         finally:

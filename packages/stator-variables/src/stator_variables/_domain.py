@@ -158,11 +158,12 @@ class SymbolicDomain:
         another frame may have come to its loop only then.
         """
         frames, done, progress = self.t.machine.frames, self.t.graph.mark(), self.t.progress
-        before, progress.steps, progress.waited = progress.waited, 0, (done, list(frames))
+        before = progress.waited
+        progress.steps = 0
+        progress.waited = (done, list(frames))
         if before is not None and before[0] == done:
-            progress.looping = (
-                sum(1 for held, frame in zip(before[1], frames, strict=False) if held is frame) - 1
-            )
+            waits = [old is frame for old, frame in zip(before[1], frames, strict=False)]
+            progress.looping = sum(waits) - 1
             raise self.t.unsupported(
                 "long-loop", "a loop that goes on for long without a tensor operation"
             )

@@ -168,7 +168,8 @@ def _join_method(recipe: ObjectRecipe, t: Space, parts: Sequence[Any]) -> Variab
 
 
 def _build_method(recipe: ObjectRecipe, parts: Sequence[Any]) -> object:
-    return types.MethodType(*(parts if recipe.detail is None else (recipe.detail, *parts)))
+    function, receiver = parts if recipe.detail is None else (recipe.detail, *parts)
+    return types.MethodType(function, receiver)
 
 
 def _split_list(vt: ListTracker) -> Split | None:

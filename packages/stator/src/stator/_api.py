@@ -93,9 +93,20 @@ def compile(
     Raises InvalidUse, UnknownBackend, InvalidOption; Unsupported on a call under `fullgraph`;
     BackendFailed when the backend raises.
     """
-    facts = stack, recompile_limit, isolate_recompiles, shapes_spec, name, disable
     try:
-        made = make_options(backend, fullgraph, dynamic, mode, options, *facts)
+        made = make_options(
+            backend,
+            fullgraph,
+            dynamic,
+            mode,
+            options,
+            stack,
+            recompile_limit=recompile_limit,
+            isolate_recompiles=isolate_recompiles,
+            shapes_spec=shapes_spec,
+            name=name,
+            disable=disable,
+        )
         return _decorator(made) if model is None else _compiled(model, made)
     except BaseException as error:
         hide(error)

@@ -75,22 +75,22 @@ def disable(subject: object = None, recursive: bool = True, *, reason: str | Non
     """
     if subject is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
-    facts = reason, recursive
     if isinstance(subject, staticmethod | classmethod):
         return type(subject)(disable(subject.__func__, recursive, reason=reason))
     if isinstance(subject, type):
-        return _disabled_class(subject, *facts)
+        return _disabled_class(subject, reason, recursive)
     if isinstance(subject, torch.nn.Module):
-        put_in_place(subject, _eagerly(type(subject)._call_impl, *facts))
+        put_in_place(subject, _eagerly(type(subject)._call_impl, reason, recursive))
         return subject
     if isinstance(subject, types.MethodType):
-        return types.MethodType(_eagerly(subject.__func__, *facts), subject.__self__)
+        function = _eagerly(subject.__func__, reason, recursive)
+        return types.MethodType(function, subject.__self__)
     if not callable(subject):
         raise InvalidUse(
             f"cannot disable {subject!r}: it is not callable",
             "pass a function, a class or a module",
         )
-    return _eagerly(subject, *facts)
+    return _eagerly(subject, reason, recursive)
 
 
 def _eagerly(fn: Callable[..., Any], reason: str | None, recursive: bool) -> Any:

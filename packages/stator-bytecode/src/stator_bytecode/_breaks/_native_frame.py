@@ -240,7 +240,8 @@ class NativeFrame:
         }
         flags: int = shape.replacements.get("co_flags", layout.raw.co_flags)
         held["co_flags"] = flags if generator else flags & ~SUSPENDING
-        code = assemble(self.glue.raws, layout.raw, **{**shape.replacements, **held})
+        replacements = shape.replacements | held
+        code = assemble(self.glue.raws, layout.raw, **replacements)
         closure = tuple(CellType() for _ in range(shape.n_free))
         function = FunctionType(
             code, layout.globals, code.co_name, (None,) * (code.co_argcount - 1), closure

@@ -116,7 +116,8 @@ class Goto:
     def take(self) -> Sequence[Any]:
         """The state, kept here no longer: frames that hold a Goto are held by every exception that
         passes them."""
-        state, self.state = self.state, ()
+        state = self.state
+        self.state = ()
         return state
 
 

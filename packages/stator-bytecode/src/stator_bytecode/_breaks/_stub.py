@@ -174,7 +174,10 @@ class _StepWriter:
         for depth in reversed(range(lowest, lowest + kept)):
             glue.emit("SWAP", 2)
             # POP_TOP would read a NULL; STORE_FAST may have one, and the locals are done with.
-            glue.emit(*(("STORE_FAST", 0) if stack[depth] is NULL_KIND else ("POP_TOP",)))
+            if stack[depth] is NULL_KIND:
+                glue.emit("STORE_FAST", 0)
+            else:
+                glue.emit("POP_TOP")
         leave(self.frame, self.handled)
 
 

@@ -97,7 +97,8 @@ def assemble(raws: Sequence[Raw], like: CodeType, **replacements: Any) -> CodeTy
     }
     if "co_stacksize" not in replacements:
         computed["co_stacksize"] = max(stack_size(raws, flags), like.co_stacksize)
-    return like.replace(**{**computed, **replacements})
+    computed |= replacements
+    return like.replace(**computed)
 
 
 def _number(raws: Sequence[Raw]) -> None:

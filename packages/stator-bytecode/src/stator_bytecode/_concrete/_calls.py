@@ -79,9 +79,10 @@ class Calls(ConcreteOperations):
 
     def frame_of(self, function: FunctionType, args: Sequence[Any], kwargs: NamedArgs) -> Frame:
         code, problem = function.__code__, None
-        defaults = function.__defaults__ or (), function.__kwdefaults__ or {}
+        defaults = function.__defaults__ or ()
+        kwdefaults = function.__kwdefaults__ or {}
         try:
-            bound = bind_arguments(code, function.__qualname__, *defaults, args, kwargs)
+            bound = bind_arguments(code, function.__qualname__, defaults, kwdefaults, args, kwargs)
         except BindingError as error:
             problem = str(error)
         if problem is not None:
@@ -170,7 +171,7 @@ def _evaluate(
         and all(part is None for part in args[1:])
         and not kwargs.keys() & {"globals", "locals"}
     ):
-        args = [args[0], frame.globals, local_variables(frame)]
+        return function(args[0], frame.globals, local_variables(frame), **kwargs)
     return function(*args, **kwargs)
 
 

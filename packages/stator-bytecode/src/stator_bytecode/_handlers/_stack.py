@@ -76,7 +76,8 @@ def store_fast(machine: Machine, frame: Frame, instr: Instruction) -> None:
 
 
 def _replace(machine: Machine, frame: Frame, slot: int, value: Any) -> None:
-    before, frame.slots[slot] = frame.slots[slot], value
+    before = frame.slots[slot]
+    frame.slots[slot] = value
     if before is not NULL:
         try:
             machine.domain.drop(before, machine.frames)

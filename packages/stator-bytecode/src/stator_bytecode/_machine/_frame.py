@@ -129,12 +129,15 @@ class Frame:
 
     def copy(self) -> Frame:
         """The frame as it is now. A coroutine that it waits for is not in the copy."""
-        state = self.slots[:], self.stack[:], self.pc, self.names, self.function
         copied = Frame(
             self.code,
             self.globals,
             self.builtins,
-            *state,
+            self.slots[:],
+            self.stack[:],
+            self.pc,
+            self.names,
+            self.function,
             self.hidden,
             self.generator,
             self.handled,

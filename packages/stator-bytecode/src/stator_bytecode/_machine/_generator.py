@@ -121,7 +121,9 @@ def returned(machine: MachineState, frame: Frame, value: V) -> int:
 
 def end_stops(machine: MachineState, parked: Parked, value: V) -> Result:
     domain = machine.domain
-    raise Raised(domain.python_error(StopIteration, *(() if domain.is_none(value) else (value,))))
+    if domain.is_none(value):
+        raise Raised(domain.python_error(StopIteration))
+    raise Raised(domain.python_error(StopIteration, value))
 
 
 def end_close(machine: MachineState, parked: Parked, value: V) -> Result:

@@ -200,7 +200,8 @@ class Machine(MachineState):
             self.before, self.handing = self._now(frame), (callee, value, parked)
         # While this can raise the frame still waits: an exception goes through its coroutine first.
         result = thens.get(parked.then.kind, complete_in_domain)(self, parked, value)
-        begun, frame.parked = self.before, None
+        begun = self.before
+        frame.parked = None
         target = self.finish(frame, parked.instruction, result, parked.coroutine)
         if callee.generator is not None and target != SWITCHED:
             self.domain.abandon(

@@ -58,14 +58,14 @@ class GeneratorJournal:
     def rollback(self, length: int) -> None:
         while len(self.entries) > length:
             state, status, pc, slots, stack, handled = self.entries.pop()
-            state.status, frame = status, state.frame
-            frame.pc, frame.slots, frame.stack, frame.handled, frame.parked = (
-                pc,
-                slots,
-                stack,
-                handled,
-                None,
-            )
+            state.status = status
+
+            frame = state.frame
+            frame.pc = pc
+            frame.slots = slots
+            frame.stack = stack
+            frame.handled = handled
+            frame.parked = None
 
 
 def frame_values(frames: list[Frame]) -> list[Any]:

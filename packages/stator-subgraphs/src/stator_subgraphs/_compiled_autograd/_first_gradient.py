@@ -35,8 +35,10 @@ def _copied(variable: Tensor, gradient: Tensor) -> Tensor:
     if gradient.layout is not torch.strided:
         raise NotImplementedError("a gradient that is sparse")
     if is_non_overlapping_and_dense_or_false(variable):
-        layout = variable.size(), variable.stride()
-        return gradient.new_empty_strided(*layout, dtype=variable.dtype).copy_(gradient)
+        copied = gradient.new_empty_strided(
+            variable.size(), variable.stride(), dtype=variable.dtype
+        )
+        return copied.copy_(gradient)
     return gradient.clone(memory_format=torch.contiguous_format)
 
 

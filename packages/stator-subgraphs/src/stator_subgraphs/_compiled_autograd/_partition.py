@@ -97,7 +97,8 @@ class _Partition:
     def _finish_segment(self) -> None:
         """Copy what has gathered: a call of a segment, then accumulations, if code of the program
         is not among it."""
-        nodes, self._segment = self._segment, []
+        nodes = self._segment
+        self._segment = []
         accumulations = [node for node in nodes if node.target is accumulate_grad]
         if any(map(runs_user_code, nodes)):
             self._copies |= dict.fromkeys(accumulations)  # what follows may name them

@@ -75,7 +75,10 @@ def as_function(graph: Graph) -> tuple[FunctionType, dict[int, Node]]:
 def _followed(graph: Graph, call: Node, function: NodeFunction) -> Node:
     """Divide the call of a Python function: the trace follows it, and an operator checks what it
     gave."""
-    expected, call.kwargs, call.target = call.kwargs, {}, _operator.call_backward
+    expected = call.kwargs
+    call.kwargs = {}
+    call.target = _operator.call_backward
+
     count = sum(call.args[3])  # type: ignore[arg-type]
     parts = tuple(graph.call_function(operator.getitem, (call, i)) for i in range(count))
     check = NodeFunction(function.__name__, _results, function.metadata)

@@ -85,7 +85,8 @@ class chain(_Iterator):
         raise StopIteration
 
     def _following(self) -> object:
-        source, self.source = self.source, None  # for good, when this fails
+        source = self.source
+        self.source = None  # for good, when this fails
         following = iter(next(source))
         self.source = source
         return following
@@ -98,7 +99,8 @@ class islice(_Iterator):
         self.wanted, self.step = 0 if start is None else start, 1 if step is None else step
 
     def __next__(self) -> object:
-        it, self.it = self.it, None  # for good, when one of these ends or fails
+        it = self.it
+        self.it = None  # for good, when one of these ends or fails
         if it is None:
             raise StopIteration
         while self.at < self.wanted:
@@ -223,7 +225,8 @@ class zip_longest(_Iterator):
     def __next__(self) -> object:
         if not self.active:
             raise StopIteration
-        active, self.active = self.active, 0  # for good, when one of these fails
+        active = self.active
+        self.active = 0  # for good, when one of these fails
         row = []
         for i in range(len(self.iterators)):
             value = self.fillvalue
@@ -234,7 +237,8 @@ class zip_longest(_Iterator):
                 active -= 1
                 if not active:
                     raise StopIteration
-                self.iterators[i], value = None, self.fillvalue
+                self.iterators[i] = None
+                value = self.fillvalue
             row.append(value)
         self.active = active
         return tuple(row)
@@ -245,7 +249,8 @@ class batched(_Iterator):
         self.it, self.n, self.strict = iterable, n, strict
 
     def __next__(self) -> object:
-        it, self.it = self.it, None  # for good, when it ends or fails
+        it = self.it
+        self.it = None  # for good, when it ends or fails
         batch: list[Any] = []
         while (
             it is not None and len(batch) < self.n and (item := next(it, _NOTHING)) is not _NOTHING

@@ -113,7 +113,8 @@ class BodyTrace:
 
     def run(self, function: VariableTracker, args: Args, kwargs: Kwargs) -> OperationSteps:
         """Interpret `function(*args, **kwargs)` as the body; its result, a tracker."""
-        t, self.roots = self.t, [function, *args, *kwargs.values()]
+        t = self.t
+        self.roots = [function, *args, *kwargs.values()]
         frame, instruction = t.frame, t.instruction
         try:
             result = yield from settle(t.call(function, args, kwargs))

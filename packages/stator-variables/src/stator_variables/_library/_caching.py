@@ -73,12 +73,12 @@ class _Ahead(threading.local):
 
     def __init__(self) -> None:
         self.made: Counter[tuple[int, int]] = Counter()
-        # the last one a guard made, in vain
-        self.failed: tuple[tuple[int, int], BaseException] | None = None
+        self.failed: tuple[tuple[int, int], BaseException] | None = None  # a guard's, in vain
 
     def make(self, cached: Any, args: tuple[Any, ...], kwargs: Kwargs) -> Any:
         number = _number_of(cached, args, kwargs)
-        failed, self.failed = self.failed, None
+        failed = self.failed
+        self.failed = None
         if failed is not None and failed[0] == number:
             raise _Raised(number) from failed[1]
         try:

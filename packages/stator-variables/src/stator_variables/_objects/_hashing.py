@@ -242,7 +242,9 @@ def hashing(t: Space, step: Callable[[], Any]) -> Result:
 
 def _tried(t: Space, step: Callable[[], Any], results: dict[tuple[int, ...], Any]) -> Result:
     """Return `step()`, or the result it is missing, after a rollback."""
-    before, outer, t.user_hashes.results = t.journal.mark(), t.user_hashes.results, results
+    before = t.journal.mark()
+    outer = t.user_hashes.results
+    t.user_hashes.results = results
     try:
         return step()
     except MissingUserHash as needed:

@@ -48,7 +48,8 @@ class ListTracker(SequenceTracker, references=("added",)):
     @property
     def items(self) -> list[VariableTracker]:
         if self.unread is not None:
-            read, self.unread = self.unread, None
+            read = self.unread
+            self.unread = None
             try:
                 items, (front, back) = read(), self.taken
                 self.added[:0] = items[front : len(items) - back]
@@ -174,7 +175,8 @@ def take(t: Space, vt: ListTracker, index: int) -> Any:
 
 def _note(t: Space, vt: ListTracker, item: VariableTracker, taken: tuple[int, int]) -> None:
     t.lifetimes.note_release(item, vt)
-    before, vt.taken = vt.taken, taken
+    before = vt.taken
+    vt.taken = taken
     vt.structure += 1
 
     def undo() -> None:

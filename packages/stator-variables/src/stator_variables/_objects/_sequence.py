@@ -237,8 +237,8 @@ def _compare(
             found = yield from settle(t.compare(symbol, left.items[at], right.items[at]))
             return ConstantTracker((yield from settle(t.truth(found)))) if is_deque else found
         at += 1
-    lengths = ConstantTracker(len(left.items)), ConstantTracker(len(right.items))
-    return (yield from settle(t.compare(symbol, *lengths)))
+    first, second = ConstantTracker(len(left.items)), ConstantTracker(len(right.items))
+    return (yield from settle(t.compare(symbol, first, second)))
 
 
 # -- tuples ----------------------------------------------------------------------------------------

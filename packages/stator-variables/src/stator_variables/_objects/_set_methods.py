@@ -167,11 +167,13 @@ def hash_(t: Space, vt: SetTracker) -> Result:
     return t.call(BuiltinTracker(hash), [plain])
 
 
+def _never(key: Any) -> bool:
+    return False
+
+
 # -- methods that take iterables -------------------------------------------------------------------
 @operation
-def entries_of(
-    t: Space, vt: Any, is_enough: Callable[[Any], bool] = lambda key: False
-) -> OperationSteps:
+def entries_of(t: Space, vt: Any, is_enough: Callable[[Any], bool] = _never) -> OperationSteps:
     """The elements of any iterable, hashed, up to one that is enough.
 
     The order is that in which they came.
@@ -224,9 +226,8 @@ def combine_all(
     if verb == "union" and issubclass(vt.cls, set):
         others = tuple(other for other in others if other is not vt)
     for other in others:
-        more = yield from settle(
-            entries_of(t, other, *([_all_of(entries)] if verb == "intersection" else []))
-        )
+        is_enough = _all_of(entries) if verb == "intersection" else _never
+        more = yield from settle(entries_of(t, other, is_enough))
         hashed = other.base in (set, dict)
         operands.append(other if hashed else TupleTracker([*more.values()]))
         entries = combine(verb, entries, more)

@@ -187,6 +187,7 @@ def _set_exception_field(t: Space, vt: VariableTracker, name: str, value: Variab
     is_exception = value is not MISSING and issubclass(value.cls, BaseException | types.NoneType)
     if vt.source is not None or not is_exception:
         raise t.unsupported("exception-attribute-write", f"setting {name} of an exception")
-    t.journal.assign(vt, **{name.strip("_"): None if k.is_none(value) else value})
+    field = {name.strip("_"): None if k.is_none(value) else value}
+    t.journal.assign(vt, **field)
     if name == "__cause__":
         t.journal.assign(vt, suppress_context=True)

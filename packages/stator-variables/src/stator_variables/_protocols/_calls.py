@@ -136,11 +136,17 @@ def as_a_whole(frame: Frame) -> OperationSteps:
 
 def frame_for(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Frame:
     """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
-    defaults = function_defaults(t, function)
-    makers = TupleTracker, _new_values.new_dict
+    defaults, kwdefaults = function_defaults(t, function)
     try:
         slots = bind_arguments(
-            function.code, function.qualname, *defaults, list(args), kwargs, *makers
+            function.code,
+            function.qualname,
+            defaults,
+            kwdefaults,
+            list(args),
+            kwargs,
+            TupleTracker,
+            _new_values.new_dict,
         )
     except BindingError as error:
         if function.source is not None:

@@ -124,11 +124,10 @@ def _is_abc_subclass(t: Space, cls: type, base: type) -> bool:
         return found
     for known in (cls,) if id(cls) not in t.heap.made else cls.__mro__:
         if id(known) not in t.heap.made:
-            classes = (
-                CapturedSource(known.__qualname__, known),
-                CapturedSource(base.__qualname__, base),
-            )
-            t.guard(CallSource(issubclass, *classes), Truth(issubclass(known, base)))
+            derived = CapturedSource(known.__qualname__, known)
+            abstract = CapturedSource(base.__qualname__, base)
+            is_derived = CallSource(issubclass, derived, abstract)
+            t.guard(is_derived, Truth(issubclass(known, base)))
     return found
 
 

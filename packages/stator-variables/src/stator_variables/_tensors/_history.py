@@ -66,7 +66,9 @@ def is_no_leaf(tensor: Tensor) -> bool:
 
 
 LEAF = Custom(
-    *("{fn}({value}) if {value}._is_view() else {value}.is_leaf", is_leaf, "a leaf"),
+    "{fn}({value}) if {value}._is_view() else {value}.is_leaf",
+    is_leaf,
+    "a leaf",
     words=history_words,
 )
 NO_LEAF = Custom(

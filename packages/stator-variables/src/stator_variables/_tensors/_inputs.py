@@ -78,7 +78,10 @@ def build_subclass(t: Space, real: Any, source: Source) -> VariableTracker:
     return with_namespace(t, k.SubclassTracker(vt, type(real)), real, source)
 
 
-@builders.by_base.handles(*(() if NUMPY is None else (NUMPY.ndarray,)))
+_ARRAYS: tuple[type, ...] = () if NUMPY is None else (NUMPY.ndarray,)
+
+
+@builders.by_base.handles(*_ARRAYS)
 def build_array(t: Space, real: object, source: Source) -> VariableTracker:
     """An array as a tensor over its memory; what no tensor can be over is an object of which
     nothing is known."""

@@ -77,7 +77,9 @@ def step(
         raise t.unsupported("random-stream", _LATE)
 
     made = Step(
-        *(function, positional, named),
+        function,
+        positional,
+        named,
         stream=stream if isinstance(stream, Source) else None,
         drawn=DrawnSource(t.streams.count),
         is_late=is_late,

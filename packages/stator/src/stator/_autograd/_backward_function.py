@@ -87,7 +87,9 @@ def compiled_segment(traced: TracedSegment, count: int, backend: Backend) -> Com
     writes = bool(effects_of(captured).written)  # before a backend changes the graph
     with backend_boundary():
         lowered = lower(
-            *(captured.module, captured.example_inputs(), backend),
+            captured.module,
+            captured.example_inputs(),
+            backend,
             fake_mode=traced.fake_mode,
             contexts=captured.contexts,
             separable=True,

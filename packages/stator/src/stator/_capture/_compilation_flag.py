@@ -20,7 +20,8 @@ def is_compiling() -> bool:
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    before, _compiling.now = _compiling.now, True
+    before = _compiling.now
+    _compiling.now = True
     try:
         yield
     finally:

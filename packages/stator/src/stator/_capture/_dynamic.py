@@ -60,8 +60,12 @@ class Shapes:
             return self.dims(source, tensor, state)
 
         return Policy(
-            *(dims, number_is_symbolic, self._may_recur),
-            *(self.capture_data, self.is_whole, self.patience),
+            dims,
+            number_is_symbolic,
+            self._may_recur,
+            self.capture_data,
+            self.is_whole,
+            self.patience,
             draws_numbers=not self.static_floats,
             separates_steps=self.separates_steps,
             hides_floats=self.hides_floats,

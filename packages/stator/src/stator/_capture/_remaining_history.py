@@ -56,7 +56,9 @@ def _is_done(graph: OutputGraph, example: Any) -> bool:
     try:
         with graph.fake_mode, torch.no_grad():
             torch.autograd.grad(
-                *([example], leaves, [torch.empty_like(example)]),
+                [example],
+                leaves,
+                [torch.empty_like(example)],
                 retain_graph=True,
                 allow_unused=True,
             )

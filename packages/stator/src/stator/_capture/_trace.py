@@ -280,6 +280,32 @@ def _written_down(
 ) -> TraceResult:
     _refuse_deep(outcome)
     ends = isinstance(outcome, Escaped)  # which is the program's own way to end, and no break
+    outcome, emitter, point, values, result = _settled(outcome, machine, tracing, graph)
+
+    place_hooks(emitter, graph)
+    captured = graph.finish(emitter.outputs)
+    guards = tracing.finish_guards()
+    outdated = tuple(variables.outdated_guards(tracing, guards))
+    return TraceResult(
+        captured,
+        emitter,
+        guards,
+        result,
+        point,
+        values,
+        raises=outcome.exception.cls.__name__ if isinstance(outcome, Escaped) else "",
+        leaves=isinstance(outcome, Escaped) and outcome.leaves,
+        reason=outcome.reason if isinstance(outcome, Broke) and not ends else None,
+        seconds=time.perf_counter() - started,
+        outdated=outdated,
+    )
+
+
+def _settled(
+    outcome: Outcome, machine: Machine, tracing: variables.Space, graph: Any
+) -> tuple[Outcome, variables.Emitter, Point | None, list[str], str]:
+    """Return the outcome, or the earlier break that it turns out to need, with what was emitted
+    for it."""
     while True:
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
@@ -287,7 +313,7 @@ def _written_down(
                 continue
             keep_remaining_history(emitter, graph)
             if (other := variables.first_changed_user_hash(emitter)) is None:
-                break
+                return outcome, emitter, point, values, result
             outcome = _broken_at_answer(other, machine)
         except variables.RaisedBefore as needed:
             outcome = _broken_at_raise(needed, outcome, machine)
@@ -296,18 +322,6 @@ def _written_down(
         except variables.StaysInGraph as function:
             outcome = Broke(machine.go_back(function.begun), function.refusal)
             machine.frames = []
-    reason = outcome.reason if isinstance(outcome, Broke) and not ends else None
-    place_hooks(emitter, graph)
-    captured = graph.finish(emitter.outputs)
-    guards = tracing.finish_guards()
-    outdated = tuple(variables.outdated_guards(tracing, guards))
-    spent = time.perf_counter() - started
-    leaves = isinstance(outcome, Escaped) and outcome.leaves
-    raises = outcome.exception.cls.__name__ if isinstance(outcome, Escaped) else ""
-    return TraceResult(
-        *(captured, emitter, guards, result, point, values, raises, leaves, reason, spent),
-        outdated=outdated,
-    )
 
 
 def _broken_at_raise(needed: variables.RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:

@@ -399,14 +399,18 @@ def _recovery(
     behind = LateInputs.of(late, traced.captured)
     is_dual = enters_level(traced.captured.graph)
     in_order = is_run_in_order(retrace.options, effects) and not is_dual
-    made = RandomSteps.of(traced.emitter.t.streams.early, data.graph, in_order)
-    plan = RollbackPlan.of(behind.left_to_graph(effects), made, in_order, data.forgives)
-    facts = retrace.target, ambient, effects, plan, data.failures, data.forgives
-    settings = tuple(settings_of(traced).items())
+    steps = RandomSteps.of(traced.emitter.t.streams.early, data.graph, in_order)
+    plan = RollbackPlan.of(behind.left_to_graph(effects), steps, in_order, data.forgives)
+
     return Recovery(
-        *facts,
-        settings,
-        steps=made,
+        retrace.target,
+        ambient,
+        effects,
+        plan,
+        data.failures,
+        data.forgives,
+        settings=tuple(settings_of(traced).items()),
+        steps=steps,
         module=data.graph,
         ran=ran,
         retrace=retrace,

@@ -66,8 +66,14 @@ class PooledPlace:
     @classmethod
     def of(cls, target: Target, options: Options, changing: set[tuple[int, Source]]) -> PooledPlace:
         patience = float("inf") if options.fullgraph else PATIENCE
-        facts = options.dynamic, options.captures_data, options.fullgraph, patience
-        shapes = Shapes(*facts, static_types=options.static_types, changing=changing)
+        shapes = Shapes(
+            options.dynamic,
+            options.captures_data,
+            options.fullgraph,
+            patience,
+            static_types=options.static_types,
+            changing=changing,
+        )
         return cls(target, shapes, deque(maxlen=options.recompile_limit))
 
     def lookup(self, key: Hashable, state: Sequence[object]) -> Entry | None:

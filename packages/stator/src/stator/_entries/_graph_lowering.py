@@ -206,7 +206,9 @@ def _call_backend(
     kernels = add_fake_kernels if needs_fake_kernels(captured.module) else None
     with backend_boundary():
         return lower(
-            *(captured.module, captured.example_inputs(), options.backend),
+            captured.module,
+            captured.example_inputs(),
+            options.backend,
             fake_mode=traced.emitter.t.graph.fake_mode,
             contexts=captured.contexts,
             ambient=ambient,

@@ -130,8 +130,16 @@ class Recovery:
 
     def __reduce__(self) -> Any:
         """Leave out the graph and what traces it: an entry that was dumped recovers without."""
-        facts = self.target, self.ambient, self.effects, self.plan, self.failures, self.forgives
-        return Recovery, (*facts, self.settings)
+        kept = (
+            self.target,
+            self.ambient,
+            self.effects,
+            self.plan,
+            self.failures,
+            self.forgives,
+            self.settings,
+        )
+        return Recovery, kept
 
     def before(self, *inputs: torch.Tensor, streams: Sequence[Any] = ()) -> Before:
         """Copy what the plan lists; `inputs` are the tensor inputs of the graph that exist

@@ -46,8 +46,13 @@ class Callees:
         code = function.__code__
         if (hooked := self._codes.get(code)) is None:
             hooked = self._codes[code] = with_hooked_calls(code, self.compiled)
-        parts = function.__name__, function.__defaults__, function.__closure__
-        made = FunctionType(hooked, function.__globals__, *parts)
+        made = FunctionType(
+            hooked,
+            function.__globals__,
+            function.__name__,
+            function.__defaults__,
+            function.__closure__,
+        )
         made.__kwdefaults__ = function.__kwdefaults__
         made.__dict__.update(function.__dict__)
         made.__dict__.update(_stator_disable=True, _torchdynamo_disable_msg=reason)

@@ -24,6 +24,8 @@ class BackwardRunner:
         return self.runner.finish
 
     def run(self, state: FlatState) -> Any:
-        settings = self.options.backend, self.options.fullgraph, self.options.dynamic
-        with CompiledAutograd(BackwardSettings(*settings)):
+        settings = BackwardSettings(
+            self.options.backend, self.options.fullgraph, self.options.dynamic
+        )
+        with CompiledAutograd(settings):
             return self.runner.run(state)

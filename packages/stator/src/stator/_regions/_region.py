@@ -316,15 +316,9 @@ class Region:
                 refuses = refuses or traced.is_error
                 if traced.reason is not None and (refuses or _ends_all(traced.reason)):
                     raise traced.reason
-                place.shared.add_ending(traced.emitter.t.lifetimes.ended_locals)
+                traced = self.single_use.marked(traced, place, self.options, state)
                 retrace = Retrace(place.target, self.options, again)
-                facts = retrace, self._site(traced), ambient, key, self.graphs, named
-                marked = self.single_use.marked(traced, place, self.options, state)
-                entry = make_entry(marked, *facts)
-                self.single_use.note(entry, marked)
-                COMPILATIONS.note(entry, place, self.pool, self)
-                self._count_calls(traced.calls, entry, place)
-                return entry
+                return self._noted_entry(traced, place, retrace, ambient, key, named)
             finally:
                 traced.captured.release()
                 del traced  # it holds the reason, whose traceback holds this frame
@@ -343,6 +337,24 @@ class Region:
             # state must not
             named.clear()
         return None
+
+    def _noted_entry(
+        self,
+        traced: TraceResult,
+        place: CompiledTarget,
+        retrace: Retrace,
+        ambient: AmbientState,
+        key: Hashable,
+        named: dict[str, object],
+    ) -> Entry:
+        """Make the entry of a trace, and note what later calls and reports need of it."""
+        place.shared.add_ending(traced.emitter.t.lifetimes.ended_locals)
+        entry = make_entry(traced, retrace, self._site(traced), ambient, key, self.graphs, named)
+
+        self.single_use.note(entry, traced)
+        COMPILATIONS.note(entry, place, self.pool, self)
+        self._count_calls(traced.calls, entry, place)
+        return entry
 
     def _policy(self, place: CompiledTarget, named: dict[str, object]) -> Policy:
         policy = place.shared.shapes.policy(named)

@@ -84,7 +84,9 @@ def _entry(guard: Guard, state: State) -> GuardFilterEntry:
     kind = type(guard.kind).__name__
     has_value = bool(values) and values[0] is not _MISSING
     return GuardFilterEntry(
-        *(guard.name, has_value, values[0] if has_value else None),
+        guard.name,
+        has_value,
+        values[0] if has_value else None,
         NAMES_OF_TORCH.get(kind, kind),
         any(isinstance(step, CapturedSource) and step.is_scope for step in steps),
         FilteredGuard(FilteredSource(guard.name, next(modules, None)), guard),

@@ -148,12 +148,12 @@ class Stack:
     def tables(self, without: tuple[str, ...] = ()) -> Tables:
         """Return handlers and operators, merged by the first trace, and the builders; those of the
         captures that are switched off are missing."""
-        made = (self.handlers, self.operators, self.builders)
-        if made == (default_handlers, default_operators, default_builders):
+        own = (self.handlers, self.operators, self.builders)
+        if own == (default_handlers, default_operators, default_builders):
             return _default_tables(_sizes(), without)
 
         if () not in self._all:
-            self._all[()] = _merged(*made)
+            self._all[()] = _merged(self.handlers, self.operators, self.builders)
         if without not in self._all:
             self._all[without] = _captures.without_captures(self._all[()], without)
         return self._all[without]

@@ -72,7 +72,8 @@ def stance() -> Stance:
 
 
 def _follow(now: Stance) -> Stance:
-    before, _set[0] = _set[0], DEFAULT_STANCE if now == DEFAULT_STANCE else now
+    before = _set[0]
+    _set[0] = DEFAULT_STANCE if now == DEFAULT_STANCE else now
     _forget_newest()
     return before
 
