@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import zlib
+from collections import Counter
 
 import pytest
 
@@ -44,6 +46,27 @@ def pytest_configure(config: object) -> None:
         "default::UserWarning:transformers.*",
     ):
         config.addinivalue_line("filterwarnings", line)  # type: ignore[attr-defined]
+
+
+LARGE = 120
+"""Of a test with more variants than this, half run by default."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before what is marked slow is left out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark half of the variants of large matrices as slow, whatever their order: the same ones in
+    each run. A selection by name has all of them."""
+    if config.option.keyword or any("::" in argument for argument in config.args):
+        return
+
+    counts = Counter(map(_function_of, items))
+    for item in items:
+        if counts[_function_of(item)] > LARGE and zlib.crc32(item.nodeid.encode()) % 2:
+            item.add_marker(pytest.mark.slow)
+
+
+def _function_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
 
 
 def pytest_collection_finish(session: object) -> None:
