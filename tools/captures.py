@@ -10,12 +10,12 @@ Python that only captures use, is their support.
 from __future__ import annotations
 
 import ast
+import functools
 import pathlib
 from collections.abc import Iterator, Mapping
 
 import attrs
-from check_size import count_nodes
-from package_source import Source, read_packages
+from package_source import Source, count, count_nodes, read_packages
 
 LISTS = frozenset(
     {
@@ -76,6 +76,7 @@ class Division:
         return total - captures - support, captures, support
 
 
+@functools.cache
 def divide(root: pathlib.Path) -> Division:
     """Divide the modules of the packages under a root."""
     sources = {
@@ -106,14 +107,15 @@ def _named(sources: list[Source]) -> Iterator[tuple[str, Source]]:
 
 
 def _module(name: str, package: str, source: Source, known: frozenset[str]) -> Module:
+    nodes = list(ast.walk(source.tree))
     return Module(
         name,
         package,
         source.path,
-        count_nodes(source.tree),
+        count(nodes),
         sum(map(count_nodes, _handlers(source.tree))),
         any(isinstance(each, ast.Assign) and _is_builders(each) for each in source.tree.body),
-        frozenset(_imports(name, source, known)),
+        frozenset(_imports(name, source, nodes, known)),
     )
 
 
@@ -147,8 +149,10 @@ def _registers(node: ast.AST) -> bool:
     return is_table and node.func.attr.startswith("handles")
 
 
-def _imports(name: str, source: Source, known: frozenset[str]) -> Iterator[str]:
-    for node in ast.walk(source.tree):
+def _imports(
+    name: str, source: Source, nodes: list[ast.AST], known: frozenset[str]
+) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom):

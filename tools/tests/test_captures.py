@@ -5,8 +5,7 @@ from __future__ import annotations
 import pathlib
 
 import captures
-from check_size import count_nodes
-from package_source import read_packages
+from package_source import count_nodes, read_packages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
