@@ -23,11 +23,6 @@ from stator_variables._emitter import (
     StillRunning,
     refers_to,
 )
-from stator_variables._library._dual_level import LEVEL as DUAL_LEVEL
-from stator_variables._library._dual_level import enters_level, mark_levels
-from stator_variables._library._modes import NESTING as AUTOCAST_NESTING
-from stator_variables._library._modes import grad_mode
-from stator_variables._library._modes import restore as restore_modes
 from stator_variables._lifetime._reachability import held_by_changed, walk
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._dict_entries import items as dict_items
@@ -70,6 +65,9 @@ from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._standard_space import StandardSpace
 from stator_variables._tensors._backward import reached_leaves
+from stator_variables._tensors._global_mode import NESTING as AUTOCAST_NESTING
+from stator_variables._tensors._global_mode import grad_mode
+from stator_variables._tensors._global_mode import restore as restore_modes
 from stator_variables._tensors._history import UNTOLD, history_of
 from stator_variables._tensors._hooks import (
     call_after_graph,
@@ -81,7 +79,14 @@ from stator_variables._tensors._hooks import (
 from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._tensors._pure_hooks import place_hook, pure_hook
 from stator_variables._tensors._streams import lines_of
-from stator_variables._tensors._tangent import is_level_open, is_under_level, with_tangent
+from stator_variables._tensors._tangent import LEVEL as DUAL_LEVEL
+from stator_variables._tensors._tangent import (
+    enters_level,
+    is_level_open,
+    is_under_level,
+    mark_levels,
+    with_tangent,
+)
 from stator_variables._tensors._torch_calls import argument, from_traced, is_recorded, record
 from stator_variables._tensors._torch_state import SETTERS as STATE_SETTERS
 from stator_variables._tensors._torch_state import Setter, sets_state_of_kernels

@@ -1,4 +1,8 @@
-"""Rules for calls of existing Python functions: the first that applies replaces interpretation."""
+"""Rules for calls of existing Python functions: the first that applies replaces interpretation.
+
+The handler of a capture stands in the table by the function, or by its code, where functions are
+made anew with equal code: such a handler gets the function as its first argument.
+"""
 
 import types
 from collections.abc import Callable, Sequence
@@ -9,7 +13,6 @@ from stator_bytecode import Result, Unsupported
 from torch.fx import GraphModule
 
 from stator_variables._applevel import _native_function
-from stator_variables._library import _functools, _optimizers
 from stator_variables._objects import _inlining, _new_values
 from stator_variables._objects._arity import signature_arity
 from stator_variables._objects._method_table import app_level
@@ -38,12 +41,19 @@ def call_by_rule(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs
     return MISSING
 
 
+REQUESTED_BREAK = "a call of graph_break()"
+"""The key of the handler for calls that request a break, if some are to be left out."""
+
+
 def _requested_break(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
     """Break at a call of `graph_break` and its like, and at functions that are kept out of
     graphs."""
     if not _inlining.is_graph_break(function.real):
         _inlining.refuse_disallowed(t, function.real)
         return MISSING
+    handler = t.handlers.get(REQUESTED_BREAK)
+    if handler is not None and (result := handler(t, list(args), kwargs)) is not MISSING:
+        return result
     messages = [str(vt.constant()) for vt in (*args, *kwargs.values())]
     hint = "remove the call to keep one graph"
     if _inlining.skips_frame(function.real):
@@ -155,10 +165,9 @@ def _known(t: Space, vt: VariableTracker) -> Any:
     return vt.real if constant is MISSING else constant
 
 
-def _single_dispatch(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs) -> Any:
-    if function.code is not _functools.DISPATCH_CODE:
-        return MISSING
-    return _functools.dispatch(t, function, list(args))
+def _by_code(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs) -> Result:
+    handler = t.handlers.get(function.code)
+    return MISSING if handler is None else handler(t, [function, *args], kwargs)
 
 
 def _by_name(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
@@ -167,7 +176,6 @@ def _by_name(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) ->
 
 
 RULES: tuple[CallRule, ...] = (
-    _optimizers.separation,
     _requested_break,
     _native_frame,
     _substituted,
@@ -178,8 +186,6 @@ RULES: tuple[CallRule, ...] = (
     _marked_by_torch,
     _allowed_in_graph,
     _assumed_constant,
-    _single_dispatch,
-    _optimizers.state_first,
-    _optimizers.functional,
+    _by_code,
     _by_name,
 )

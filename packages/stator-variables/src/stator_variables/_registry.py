@@ -36,6 +36,7 @@ from stator_variables._library import (
     _namespaces,
     _numpy,
     _numpy_random,
+    _optimizers,
     _optree,
     _ordered_list,
     _paths,
