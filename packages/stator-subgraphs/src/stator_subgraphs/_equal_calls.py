@@ -226,8 +226,8 @@ def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment |
         return None
     if t.overrides.modes or state.current is not state.root:
         return None
-    features = t.features.moments()
-    if features is None:
+    captures = t.states.moments()
+    if captures is None:
         return None
     heap, lifetimes = t.heap, t.lifetimes
     identities = heap.assumed_distinct, heap.named, t.memory.copied
@@ -241,7 +241,7 @@ def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment |
     modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), state.keeps_history
     entered = map(len, (state.mode_undo, t.inference.entered, t.modes))
     now = (changes.number(), *modes, *entered, t.overrides.off, t.overrides.depth)
-    return Moment(now, (*map(len, counted), *flags, *more, *features))
+    return Moment(now, (*map(len, counted), *flags, *more, *captures))
 
 
 # -- the summary of a call -------------------------------------------------------------------------

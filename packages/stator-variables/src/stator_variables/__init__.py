@@ -90,6 +90,7 @@ from stator_variables._tensors._tangent import (
 from stator_variables._tensors._torch_calls import argument, from_traced, is_recorded, record
 from stator_variables._tensors._torch_state import SETTERS as STATE_SETTERS
 from stator_variables._tensors._torch_state import Setter, sets_state_of_kernels
+from stator_variables._trace._capture_state import CaptureState, Phase
 from stator_variables._trace._drawn import Step, is_drawn
 from stator_variables._trace._graph import (
     RUNS_NATIVELY,
@@ -143,8 +144,10 @@ __version__ = "0.1.0"
 __all__ = [
     "DEFAULT_HANDLERS",
     "BuilderTable",
+    "CaptureState",
     "Journal",
     "MethodTable",
+    "Phase",
     "Policy",
     "RetraceLimit",
     "Space",

@@ -27,8 +27,8 @@ from stator_guards import (
 
 from stator_variables._operations import Operations
 from stator_variables._runtime._support import is_new_in_each_call
+from stator_variables._trace._capture_state import CaptureStates, S
 from stator_variables._trace._drawn import Streams, is_drawn
-from stator_variables._trace._feature import F, Features
 from stator_variables._trace._graph import GraphRecorder
 from stator_variables._trace._heap import Heap
 from stator_variables._trace._journal import Journal
@@ -100,7 +100,7 @@ class Space(Operations):
     guards: dict[Any, Guard] = Factory(dict)
     heap: Heap = Factory(Heap)
     lifetimes: Lifetimes = Factory(lambda self: Lifetimes(self.heap), takes_self=True)
-    features: Features = Factory(Features)  # the state of captures
+    states: CaptureStates = Factory(CaptureStates)  # of captures
     # transforms of torch.func that are under way, outermost first
     levels: list[str] = Factory(list)
     # settings written while tracing -> their value at the start
@@ -130,9 +130,9 @@ class Space(Operations):
     builders: Any = None  # a `BuilderTable` from outside
     equal_calls: Any = None  # a `CallRepeater`, or None: each call is interpreted
 
-    def state(self, feature: type[F]) -> F:
+    def state(self, cls: type[S]) -> S:
         """Return the state of a capture in this trace."""
-        return self.features.get(feature)
+        return self.states.get(cls)
 
     # -- where the program is ----------------------------------------------------------------------
     def where(self) -> SourceSpan:

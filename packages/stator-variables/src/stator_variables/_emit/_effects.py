@@ -9,7 +9,7 @@ import torch
 from stator_variables._emitter import Emitter
 from stator_variables._lifetime._generator_close import has_clean_up
 from stator_variables._tensors import _global_mode, _hooks, _inference_mode, _streams
-from stator_variables._trace._feature import Phase
+from stator_variables._trace._capture_state import Phase
 
 
 def emit_effects(e: Emitter) -> None:
@@ -17,7 +17,7 @@ def emit_effects(e: Emitter) -> None:
     to each."""
     e.draws += _streams.lines_of(e, e.t.streams.early)
     e.late_draws += _streams.lines_of(e, [each for each in e.t.streams.steps if each.is_late])
-    e.t.features.emit(e, Phase.BEFORE_CHANGES)
+    e.t.states.emit(e, Phase.BEFORE_CHANGES)
     _hooks.emit_hooks(e)
     changed = list(e.t.heap.changed.values())
     below: set[int] = set()
@@ -26,7 +26,7 @@ def emit_effects(e: Emitter) -> None:
     for vt in changed:
         vt.replay(e)
     e.release(e.by_user_code)
-    e.t.features.emit(e, Phase.AFTER_CHANGES)
+    e.t.states.emit(e, Phase.AFTER_CHANGES)
     e.release(e.last)
     are_set = _inference_mode.effects(e)
     entered = [e.expr(mode) for mode in e.t.overrides.modes]

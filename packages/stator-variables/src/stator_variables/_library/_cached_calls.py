@@ -15,7 +15,7 @@ from stator_guards import (
 )
 
 from stator_variables._emitter import Emitter
-from stator_variables._trace._feature import Feature, Phase
+from stator_variables._trace._capture_state import CaptureState, Phase
 from stator_variables._tracker import (
     Kwargs,
 )
@@ -121,10 +121,11 @@ def _given(names: Sequence[str], values: Sequence[Any]) -> Given:
 
 
 @attrs.define(eq=False)
-class CachedCalls(Feature):
+class CachedCalls(CaptureState):
     """Calls of functions with a cache: the entry makes them after the graph."""
 
     phase: ClassVar[Phase] = Phase.AFTER_CHANGES
+    may_repeat: ClassVar[bool] = True  # all of them are hits
 
     calls: list[CachedCall] = attrs.Factory(list)
     # while such a call is tried: what others gave inside

@@ -16,7 +16,7 @@ from stator_guards import AttrSource, Is
 
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
-from stator_variables._trace._feature import Feature
+from stator_variables._trace._capture_state import CaptureState
 from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker, is_a, source_of
 from stator_variables._trackers import ConstantTracker, TensorTracker, is_none
 
@@ -45,7 +45,7 @@ def call(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 
 @attrs.define(eq=False)
-class ScriptedCalls(Feature):
+class ScriptedCalls(CaptureState):
     """Calls of scripted functions that are under way, by their number."""
 
     depth: int = 0

@@ -23,7 +23,7 @@ from stator_guards import CallSource, CapturedSource, Truth
 from stator_variables._emitter import Emitter
 from stator_variables._runtime._support import give_warning_at
 from stator_variables._space import Space
-from stator_variables._trace._feature import Feature
+from stator_variables._trace._capture_state import CaptureState
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import NONE, ClassTracker, ConstantTracker, NewClassTracker, is_none
 
@@ -31,7 +31,7 @@ handlers = FunctionTable("warning")
 
 
 @attrs.define(eq=False)
-class Warnings(Feature):
+class Warnings(CaptureState):
     """The warnings that the entry gives."""
 
     given: tuple[GivenWarning, ...] = ()

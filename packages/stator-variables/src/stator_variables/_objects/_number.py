@@ -8,7 +8,7 @@ sources which are inputs; symbolic ones as constants, and decisions on them, bot
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 from stator_guards import Custom, Equals, Is, Source, TypeIs
@@ -16,7 +16,7 @@ from stator_guards import Custom, Equals, Is, Source, TypeIs
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._pure import TRUTHS
 from stator_variables._space import Space
-from stator_variables._trace._feature import Feature
+from stator_variables._trace._capture_state import CaptureState
 from stator_variables._tracker import VariableTracker, is_a
 from stator_variables._trackers import (
     ConstantTracker,
@@ -28,9 +28,11 @@ from stator_variables._trackers import (
 
 
 @attrs.define(eq=False)
-class VaryingNumbers(Feature):
+class VaryingNumbers(CaptureState):
     """The sources of numbers that are others for other symbolic arguments, in the result of a
     cached function: they are inputs at once."""
+
+    may_repeat: ClassVar[bool] = True
 
     sources: set[Source] = attrs.Factory(set)
 

@@ -9,7 +9,7 @@ from stator_bytecode import OperationSteps, Result, operation, settle
 from stator_variables._objects._method_table import settle_all
 from stator_variables._objects._text import text_of
 from stator_variables._space import Space
-from stator_variables._trace._feature import Feature
+from stator_variables._trace._capture_state import CaptureState
 from stator_variables._tracker import VariableTracker
 from stator_variables._trackers import ConstantTracker
 
@@ -22,7 +22,7 @@ def shown(
 
 
 @attrs.define(eq=False)
-class Representations(Feature):
+class Representations(CaptureState):
     """The containers whose `repr` is under way, outermost first."""
 
     containers: list[VariableTracker] = attrs.Factory(list)

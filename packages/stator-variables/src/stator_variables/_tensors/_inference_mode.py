@@ -1,4 +1,4 @@
-"""The part of `torch.inference_mode` that an entry has: see `_library/_inference.py`, which enters it.
+"""The part of `torch.inference_mode` that an entry has; `_library/_inference.py` enters it.
 
 Leaving it restores the state before it was entered, which is more than gradients: autocast, too, is
 a bit of the dispatch keys that `c10::InferenceMode` saves and restores. So the entry enters it in

@@ -160,7 +160,7 @@ def _entry_data(
         forgives=options.fallback,
         uncompiled=check_compiled(target.name, lowered, count, options),
         pieces=() if lowered is None else lowered.pieces,
-        has_begun=traced.emitter.t.features.have_begun(),
+        has_begun=traced.emitter.t.states.have_begun(),
         ends=_local_ends(traced, target, state),
         begins_step=isinstance(target, Root) and uses_steps(options.backend),
         point=traced.point,

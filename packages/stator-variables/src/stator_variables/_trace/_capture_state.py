@@ -1,6 +1,7 @@
 """The state that a capture keeps in one trace, and its effects in the entry.
 
-    class Calls(Feature):                      t.state(Calls): one object for each trace
+    @attrs.define(eq=False)
+    class Calls(CaptureState):                 t.state(Calls): one object for each trace
         made: tuple[str, ...] = ()             t.journal.assign(t.state(Calls), made=(...))
 
         def emit(self, e): ...                 appends lines of the entry, behind its graph
@@ -25,10 +26,12 @@ class Phase(IntEnum):
 
 
 @define(eq=False)
-class Feature:
+class CaptureState:
     """The state of one capture in one trace, made when it is first needed, without arguments."""
 
     phase: ClassVar[Phase] = Phase.BEFORE_CHANGES
+    may_repeat: ClassVar[bool] = False
+    """The body of an operator may change it, however often the operator runs it."""
 
     def emit(self, e: Any) -> None:
         """Append the lines that have the effects to an Emitter; none where there is only state."""
@@ -46,37 +49,42 @@ class Feature:
         return tuple(getattr(self, each.name) for each in attrs.fields(type(self)))
 
 
-F = TypeVar("F", bound=Feature)
+S = TypeVar("S", bound=CaptureState)
 
 
 @define(eq=False)
-class Features:
-    """The features of one trace, by their classes."""
+class CaptureStates:
+    """The states of all captures in one trace, by their classes."""
 
-    made: dict[type[Feature], Feature] = Factory(dict)
+    made: dict[type[CaptureState], CaptureState] = Factory(dict)
 
-    def get(self, cls: type[F]) -> F:
-        """Return the one feature of a class."""
+    def get(self, cls: type[S]) -> S:
+        """Return the one state of a class."""
         found = self.made.get(cls)
         if found is None:
             found = self.made[cls] = cls()
         return found  # type: ignore[return-value]  # the dict has one of each class
 
     def emit(self, e: Any, phase: Phase) -> None:
-        """Emit the effects of a phase, in the order in which the features were first needed."""
-        for feature in self.made.values():
-            if feature.phase is phase:
-                feature.emit(e)
+        """Emit the effects of a phase, in the order in which the states were first needed."""
+        for state in self.made.values():
+            if state.phase is phase:
+                state.emit(e)
 
     def have_begun(self) -> bool:
         """Return True if effects were had while tracing."""
-        return any(feature.has_begun() for feature in self.made.values())
+        return any(state.has_begun() for state in self.made.values())
+
+    def effects(self) -> dict[type[CaptureState], tuple[Any, ...] | None]:
+        """Return the moments of all that no body of an operator may change."""
+        found = {cls: state.moment() for cls, state in self.made.items() if not cls.may_repeat}
+        return {cls: moment for cls, moment in found.items() if moment is None or any(moment)}
 
     def moments(self) -> tuple[Any, ...] | None:
-        """Return the moments of all that have a state; None where no call is repeated."""
+        """Return the moments of all captures that have a state; None where no call is repeated."""
         found = []
-        for cls, feature in self.made.items():
-            moment = feature.moment()
+        for cls, state in self.made.items():
+            moment = state.moment()
             if moment is None:
                 return None
             if any(moment):
