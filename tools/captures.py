@@ -1,10 +1,10 @@
 """The kernel and the captures of the packages, and their sizes, from the text of the sources.
 
 A capture is a module with handlers; `stator._settings._captures` names it. The kernel is what a
-package exports, modules with builders, and what these import, through no list of captures. A module
-of handlers that the kernel does not reach counts as a capture as a whole. Of one that it reaches
-(storage with the methods of its type) only the handlers do. What is neither, such as functions in
-Python that only captures use, is their support.
+package exports, modules with builders, and what these import, through no list of captures. It
+reaches no module of handlers (`check_size.py` fails), but in packages that are not divided, where
+the handlers of such a module count as a capture. What is neither, such as functions in Python that
+only captures use, is their support.
 """
 
 from __future__ import annotations
@@ -61,6 +61,12 @@ class Division:
         """The modules with handlers, by the names of the captures."""
         found = [module for module in self.modules.values() if module.of_handlers]
         return {module.capture: module for module in sorted(found, key=lambda each: each.capture)}
+
+    @property
+    def mixed(self) -> list[str]:
+        """The modules of the kernel that have handlers, in the packages that are divided."""
+        modules = [self.modules[name] for name in sorted(self.kernel)]
+        return [m.name for m in modules if m.of_handlers and m.name.split(".")[0] in _DIVIDED]
 
     def nodes_of(self, module: Module) -> int:
         """Return the nodes of a capture."""

@@ -31,9 +31,9 @@ LEAD = (
     "`stator.list_captures()` has all names, and `stator.bisect` finds those at fault."
 )
 SIZES = (
-    "Nodes are those of the syntax tree. A module of handlers counts as a whole, unless the kernel "
-    "imports it (storage with the methods of its type): of such a module the handlers count, and "
-    "`-` is a capture whose handlers are registered by another module. Tests are the files that "
+    "Nodes are those of the syntax tree. A module of handlers counts as a whole; `stator` is not "
+    "divided, so of its modules the handlers count. `-` is a capture whose handlers are registered "
+    "by another module. Tests are the files that "
     "are named after the module or refer to it, in its package or in `integration_tests`; "
     "`integration_tests/corpora/test_without_captures.py` tests all."
 )

@@ -11,7 +11,6 @@ from stator_variables._bodies._body import (
     wrapped,
 )
 from stator_variables._bodies._pytree import LEAF, Spec, broadcast, flatten, unflatten
-from stator_variables._call_rules import GENERATED_FORWARD
 from stator_variables._domain import SymbolicDomain
 from stator_variables._emit._effects import emit_effects, finalize_generators
 from stator_variables._emit._outdated_guard import is_of_number, outdated_guards
@@ -23,6 +22,7 @@ from stator_variables._emitter import (
     StillRunning,
     refers_to,
 )
+from stator_variables._handler_keys import GENERATED_FORWARD
 from stator_variables._lifetime._reachability import held_by_changed, walk
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._dict_entries import items as dict_items
@@ -64,11 +64,10 @@ from stator_variables._runtime._support import (
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._standard_space import StandardSpace
-from stator_variables._tensors._backward import reached_leaves
 from stator_variables._tensors._global_mode import NESTING as AUTOCAST_NESTING
 from stator_variables._tensors._global_mode import grad_mode
 from stator_variables._tensors._global_mode import restore as restore_modes
-from stator_variables._tensors._history import UNTOLD, history_of
+from stator_variables._tensors._history import UNTOLD, history_of, reached_leaves
 from stator_variables._tensors._hooks import (
     call_after_graph,
     hooks_in_graph,

@@ -13,6 +13,12 @@ from stator_bytecode import Result, Unsupported
 from torch.fx import GraphModule
 
 from stator_variables._applevel import _native_function
+from stator_variables._handler_keys import (
+    BY_NAME,
+    GENERATED_FORWARD,
+    MARKED_BY_TORCH,
+    REQUESTED_BREAK,
+)
 from stator_variables._objects import _inlining, _new_values
 from stator_variables._objects._arity import signature_arity
 from stator_variables._objects._method_table import app_level
@@ -20,11 +26,9 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
 from stator_variables._tensors import (
-    _marked_function,
     _override,
     _subclasses,
     _torch_calls,
-    _torch_functions,
 )
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 from stator_variables._trackers import FunctionTracker
@@ -39,10 +43,6 @@ def call_by_rule(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs
         if (found := rule(t, function, args, kwargs)) is not MISSING:
             return found
     return MISSING
-
-
-REQUESTED_BREAK = "a call of graph_break()"
-"""The key of the handler for calls that request a break, if some are to be left out."""
 
 
 def _requested_break(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
@@ -93,10 +93,6 @@ def _accepts(function: types.FunctionType, args: Args, kwargs: Kwargs) -> bool:
     return signature_arity(function).accepts(args, kwargs)
 
 
-GENERATED_FORWARD = "the code of a graph module"
-"""The key of the handler for calls of the code that fx has generated for a graph."""
-
-
 def _generated(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
     """Call the code of a graph as its handler has it, if that is another one."""
     if function.real.__name__ != "forward" or not args:
@@ -133,10 +129,12 @@ _ON_DATA = ("data-dependent-output", "data-dependent-shape", "data-dependent-gua
 
 
 def _marked_by_torch(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
-    """Call what `nonstrict_trace` or `leaf_function` marks."""
     if not _inlining.has_mark(function.real, _inlining.NONSTRICT, _inlining.LEAF):
         return MISSING
-    return _marked_function.call_marked(t, function, args, kwargs)
+    handler = t.handlers.get(MARKED_BY_TORCH)
+    if handler is None:
+        raise t.unsupported("builtin", f"a call of {MARKED_BY_TORCH}")
+    return handler(t, [function, *args], kwargs)
 
 
 def _allowed_in_graph(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
@@ -171,8 +169,8 @@ def _by_code(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs) ->
 
 
 def _by_name(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
-    result = _torch_functions.call_by_name(t, function.real, args)
-    return MISSING if result is None else result
+    handler = t.handlers.get(BY_NAME)
+    return MISSING if handler is None else handler(t, [function, *args], kwargs)
 
 
 RULES: tuple[CallRule, ...] = (

@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.optim.adam import adam
 from torch.optim.optimizer import Optimizer
 
-from stator_variables._call_rules import REQUESTED_BREAK
+from stator_variables._handler_keys import REQUESTED_BREAK
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
 from stator_variables._tracker import (
