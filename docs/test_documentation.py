@@ -62,7 +62,13 @@ def names() -> documented_names.Names:
 
 # Lists of CPython's own tests, of changes, and of torch's names, which have a test of their own:
 # what these name need not exist here, or no longer.
-OTHER_NAMES = ("cpython_tests.md", "cpython_tests_compiled.md", "CHANGELOG.md", "torch-compile.md")
+OTHER_NAMES = (
+    "captures.md",
+    "cpython_tests.md",
+    "cpython_tests_compiled.md",
+    "CHANGELOG.md",
+    "torch-compile.md",
+)
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,19 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import tomllib
+from typing import Any
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "how-to"
-BLOCK = re.compile(r"^ *```(py|diff) (\S+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^ *```(py|diff|toml) (\S+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 # Pages that are one program.
 PROGRAMS = ("compile-a-training-step.md", "export-a-model.md", "serve-without-compile-pauses.md")
+# Pages whose files are a distribution of somebody else.
+OUTSIDE = ("add-a-capture.md",)
 # The conformance tests of the package that a page changes.
 KITS = {
     "add-a-backend.md": "packages/stator-backends/tests/test_conformance.py",
@@ -42,7 +46,7 @@ def steps(page: str) -> list[tuple[str, str, str]]:
 def apply(root: pathlib.Path, kind: str, path: str, text: str) -> None:
     """Write a new file, or replace the lines of a change, which must be there once."""
     target = root / path
-    if kind == "py":
+    if kind != "diff":
         assert not target.exists(), path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
@@ -57,7 +61,7 @@ def apply(root: pathlib.Path, kind: str, path: str, text: str) -> None:
 
 
 def test_every_page_with_steps_is_tested() -> None:
-    assert {path.name for path in FOLDER.glob("*.md") if steps(path.name)} == set(KITS)
+    assert {path.name for path in FOLDER.glob("*.md") if steps(path.name)} == {*KITS, *OUTSIDE}
 
 
 @pytest.mark.parametrize("page", KITS)
@@ -76,16 +80,43 @@ def test_steps_of_the_page_work(page: str, tmp_path: pathlib.Path) -> None:
 
 def run_tests(root: pathlib.Path, paths: list[str]) -> None:
     """Run tests in a process that imports the packages of the copy."""
-    sources = [str(path) for path in root.glob("packages/*/src")]
+    run_tests_beside(root, root, paths)
+
+
+def run_tests_beside(folder: pathlib.Path, root: pathlib.Path, paths: list[str]) -> None:
+    """Run tests of a folder, in a process that imports the packages below `root` and what the
+    folder has."""
+    sources = [str(folder), *(str(path) for path in root.glob("packages/*/src"))]
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", *paths],
-        cwd=root,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sources)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert found.returncode == 0, found.stdout + found.stderr
+
+
+@pytest.mark.parametrize("page", OUTSIDE)
+def test_files_of_a_distribution_of_somebody_else_work(page: str, tmp_path: pathlib.Path) -> None:
+    """No file of the packages is touched: they are imported from where they are."""
+    for step in steps(page):
+        apply(tmp_path, *step)
+    announce(tmp_path, tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"])
+    run_tests_beside(tmp_path, ROOT, [path.name for path in tmp_path.glob("test_*.py")])
+
+
+def announce(folder: pathlib.Path, project: dict[str, Any]) -> None:
+    """Write what an installation of the distribution leaves beside its modules."""
+    name, version = project["name"].replace("-", "_"), project["version"]
+    written = folder / f"{name}-{version}.dist-info"
+    written.mkdir()
+    (written / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    lines = []
+    for group, points in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{key} = {value}" for key, value in points.items())]
+    (written / "entry_points.txt").write_text("\n".join(lines))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

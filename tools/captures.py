@@ -1,21 +1,21 @@
 """The kernel and the captures of the packages, and their sizes, from the text of the sources.
 
 A capture is a module with handlers; `stator._settings._captures` names it. The kernel is what a
-package exports, modules with builders, and what these import, through no list of captures. A module
-of handlers that the kernel does not reach counts as a capture as a whole. Of one that it reaches
-(storage with the methods of its type) only the handlers do. What is neither, such as functions in
-Python that only captures use, is their support.
+package exports, modules with builders, and what these import, through no list of captures. It
+reaches no module of handlers (`check_size.py` fails), but in packages that are not divided, where
+the handlers of such a module count as a capture. What is neither, such as functions in Python that
+only captures use, is their support.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import pathlib
 from collections.abc import Iterator, Mapping
 
 import attrs
-from check_size import count_nodes
-from package_source import Source, read_packages
+from package_source import Source, count, count_nodes, read_packages
 
 LISTS = frozenset(
     {
@@ -62,6 +62,12 @@ class Division:
         found = [module for module in self.modules.values() if module.of_handlers]
         return {module.capture: module for module in sorted(found, key=lambda each: each.capture)}
 
+    @property
+    def mixed(self) -> list[str]:
+        """The modules of the kernel that have handlers, in the packages that are divided."""
+        modules = [self.modules[name] for name in sorted(self.kernel)]
+        return [m.name for m in modules if m.of_handlers and m.name.split(".")[0] in _DIVIDED]
+
     def nodes_of(self, module: Module) -> int:
         """Return the nodes of a capture."""
         return module.of_handlers if module.name in self.kernel else module.nodes
@@ -76,6 +82,7 @@ class Division:
         return total - captures - support, captures, support
 
 
+@functools.cache
 def divide(root: pathlib.Path) -> Division:
     """Divide the modules of the packages under a root."""
     sources = {
@@ -106,14 +113,15 @@ def _named(sources: list[Source]) -> Iterator[tuple[str, Source]]:
 
 
 def _module(name: str, package: str, source: Source, known: frozenset[str]) -> Module:
+    nodes = list(ast.walk(source.tree))
     return Module(
         name,
         package,
         source.path,
-        count_nodes(source.tree),
+        count(nodes),
         sum(map(count_nodes, _handlers(source.tree))),
         any(isinstance(each, ast.Assign) and _is_builders(each) for each in source.tree.body),
-        frozenset(_imports(name, source, known)),
+        frozenset(_imports(name, source, nodes, known)),
     )
 
 
@@ -147,8 +155,10 @@ def _registers(node: ast.AST) -> bool:
     return is_table and node.func.attr.startswith("handles")
 
 
-def _imports(name: str, source: Source, known: frozenset[str]) -> Iterator[str]:
-    for node in ast.walk(source.tree):
+def _imports(
+    name: str, source: Source, nodes: list[ast.AST], known: frozenset[str]
+) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom):

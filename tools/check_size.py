@@ -1,11 +1,16 @@
 """Report the size of the packages in nodes of the syntax tree, and check the length and density of
 their parts.
 
-``python tools/check_size.py [ROOT]`` prints the sizes. Totals are not limited: see decision 0037.
+``python tools/check_size.py [ROOT]`` prints the sizes. Totals are not limited.
 It fails when a package has a function of more than 40 lines, a file of more than 500, more than 22
 nodes in one of ten statements, or ``Any`` for more than 15 % of its annotations. What does not keep
 these limits yet is recorded in ``tools/ratchets.toml`` and may only go down: see ``ratchet.py``,
 also for ``--update``.
+
+It also fails when the kernel of a package, which is what is left without its captures (see
+``captures.py``), has grown by more than 2 % over the nodes that ``tools/kernel.toml`` records.
+These are changed together with the decision record that states them. And it fails where the kernel
+reaches a module with handlers of a capture.
 """
 
 from __future__ import annotations
@@ -13,24 +18,21 @@ from __future__ import annotations
 import ast
 import pathlib
 import sys
+import tomllib
 from collections.abc import Iterator
 from itertools import chain
+from typing import Any
 
+import captures
 import ratchet
-from package_source import Source, annotations_of, read_packages
+from package_source import NOT_COUNTED, Source, annotations_of, count_nodes, read_packages
 
 _MAX_FUNCTION_LINES = 40
 _MAX_FILE_LINES = 500
 _MAX_STATEMENT_NODES = 22
 _MAX_ANY_PERCENT = 15
-
-# Singletons that the parser attaches to a node that is counted already.
-_NOT_COUNTED = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
-
-
-def count_nodes(tree: ast.AST) -> int:
-    """Return the number of nodes in a tree, without expression contexts and operator tokens."""
-    return sum(1 for node in ast.walk(tree) if not isinstance(node, _NOT_COUNTED))
+_MAX_KERNEL_GROWTH = 2
+"""In percent."""
 
 
 def long_functions(source: Source) -> Iterator[str]:
@@ -75,7 +77,7 @@ def _nodes_of(statement: ast.stmt) -> int:
     waiting = list(ast.iter_child_nodes(statement))
     while waiting:
         node = waiting.pop()
-        if not isinstance(node, (ast.stmt, *_NOT_COUNTED)):
+        if not isinstance(node, (ast.stmt, *NOT_COUNTED)):
             count += 1
             waiting += ast.iter_child_nodes(node)
     return count
@@ -101,21 +103,44 @@ def measures(package: str, sources: list[Source]) -> list[ratchet.Measure]:
     ]
 
 
+def read_kernel_record(root: pathlib.Path) -> dict[str, Any]:
+    """Return the recorded nodes of kernels, and the decision that states them."""
+    path = root / "tools" / "kernel.toml"
+    return tomllib.loads(path.read_text()) if path.exists() else {"nodes": {}}
+
+
+def grown_kernels(sizes: dict[str, int], recorded: dict[str, int]) -> Iterator[str]:
+    """Yield a text for each kernel that is larger than its record allows."""
+    for package, nodes in sizes.items():
+        allowed = recorded.get(package, nodes) * (100 + _MAX_KERNEL_GROWTH) // 100
+        if nodes > allowed:
+            grown = f"{package}: the kernel has {nodes:,} nodes, allowed are {allowed:,}"
+            yield f"{grown}: see tools/kernel.toml"
+
+
 def main(root: pathlib.Path, update: bool = False) -> int:
     """Print the sizes under ``root``, check them and return the exit status."""
+    division = captures.divide(root)
     found: list[ratchet.Measure] = []
+    kernels: dict[str, int] = {}
     total = 0
-    print(f"{'':20}{'nodes':>9}  functions  files  per statement  Any")
+    print(f"{'':20}{'nodes':>9}{'kernel':>9}  functions  files  per statement  Any")
     for package, sources in read_packages(root).items():
         nodes = sum(count_nodes(source.tree) for source in sources)
         total += nodes
+        kernels[package] = kernel = division.sizes(package)[0]
         here = measures(package, sources)
         found += here
         functions, files, dense, loose = (measure.value for measure in here)
-        print(f"{package:20}{nodes:9,}{functions:11}{files:7}{dense:15}{loose:4} %")
+        sizes = f"{nodes:9,}{kernel:9,}"
+        print(f"{package:20}{sizes}{functions:11}{files:7}{dense:15}{loose:4} %")
 
-    print(f"{'all':20}{total:9,}")
-    return ratchet.run(root, found, update)
+    print(f"{'all':20}{total:9,}{sum(kernels.values()):9,}")
+    grown = list(grown_kernels(kernels, read_kernel_record(root)["nodes"]))
+    mixed = [f"{name}: a module of the kernel has handlers" for name in division.mixed]
+    for fault in [*grown, *mixed]:
+        print(fault)
+    return ratchet.run(root, found, update) or int(bool(grown or mixed))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""The parsed source files of the packages, for the checks that count in them."""
+"""The parsed source files of the packages, and the nodes in them, for the checks that count."""
 
 from __future__ import annotations
 
 import ast
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import attrs
+
+# Singletons that the parser attaches to a node that is counted already.
+NOT_COUNTED = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
 
 
 @attrs.frozen
@@ -30,6 +33,16 @@ def read_packages(root: pathlib.Path) -> dict[str, list[Source]]:
         paths = sorted(folder.rglob("*.py"))
         found[folder.parent.name] = [Source.read(path, root) for path in paths]
     return found
+
+
+def count_nodes(tree: ast.AST) -> int:
+    """Return the number of nodes in a tree, without expression contexts and operator tokens."""
+    return count(ast.walk(tree))
+
+
+def count(nodes: Iterable[ast.AST]) -> int:
+    """Return the number of these nodes that count."""
+    return sum(1 for node in nodes if not isinstance(node, NOT_COUNTED))
 
 
 def annotations_of(tree: ast.Module) -> Iterator[ast.expr]:

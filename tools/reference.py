@@ -19,6 +19,7 @@ from typing import Any
 
 import api_reference
 import attrs
+import captures_page
 import import_graph
 from interpreters import CURRENT
 from stator import Options
@@ -62,6 +63,11 @@ def _layer(name: str) -> str:
 def imports() -> str:
     """Return the drawings of the imports between and inside packages."""
     return import_graph.page(ROOT)
+
+
+def captures() -> str:
+    """Return the catalogue of captures, and the sizes of the kernel."""
+    return _page("Captures", captures_page.LEAD, captures_page.body(ROOT))
 
 
 def opcodes() -> str:
@@ -236,6 +242,7 @@ REASONS = ROOT / "packages" / "stator" / "src" / "stator" / "reasons.json"
 
 PAGES: dict[str, Callable[[], str]] = {
     "layers.md": layers,
+    "captures.md": captures,
     "import-graph.md": imports,
     "behaviours.md": behaviours,
     "impure-reads.md": impure_reads,

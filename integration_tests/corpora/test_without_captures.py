@@ -178,7 +178,7 @@ def test_field_of_a_changed_object_is_read_after_the_change() -> None:
         slots.first = n * 10
         return x * cell.cell_contents, slots.first, slots.second, cell.cell_contents
 
-    for off in ("objects.functions", "*"):
+    for off in ("objects.function_attributes", "*"):
         fn = compiled(write_and_read, {"without": [off]})
         for n in (2, 2, 3):
             x = torch.ones(2)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pathlib
 
 import captures
-from check_size import count_nodes
-from package_source import read_packages
+from package_source import count_nodes, read_packages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -45,6 +44,11 @@ def test_only_handlers_count_in_a_module_of_the_kernel(tmp_path: pathlib.Path) -
     assert 0 < division.nodes_of(in_kernel) == in_kernel.of_handlers < in_kernel.nodes
 
 
+def test_module_of_the_kernel_with_handlers_is_a_fault(tmp_path: pathlib.Path) -> None:
+    assert divided(tmp_path).mixed == ["stator_variables._list"]
+    assert captures.divide(ROOT).mixed == []
+
+
 def test_sizes_add_up_to_the_nodes_of_each_package() -> None:
     division = captures.divide(ROOT)
     for package, sources in read_packages(ROOT).items():
@@ -55,4 +59,9 @@ def test_sizes_add_up_to_the_nodes_of_each_package() -> None:
 
 def test_names_are_those_of_the_package() -> None:
     named = captures.divide(ROOT).captures
-    assert {"library.random", "objects.list", "operators.cond", "builtin.values"} <= named.keys()
+    assert {
+        "library.random",
+        "objects.list_methods",
+        "operators.cond",
+        "builtin.values",
+    } <= named.keys()

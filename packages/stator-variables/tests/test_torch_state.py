@@ -102,7 +102,7 @@ def settings() -> Iterator[Any]:
 def test_a_setter_is_taken_back_by_what_its_query_gave(
     setter: Any, row: state.Setter, key: tuple[Any, ...], now: Any, other: Any
 ) -> None:
-    from stator_variables._library._modes import Setting
+    from stator_variables._tensors._global_mode import Setting
 
     setting = Setting(row.read, setter, setter.__name__, key, tuple(row.named))
     try:

@@ -127,7 +127,10 @@ def test_capture_with_a_wrong_handler_is_named() -> None:
     args = torch.ones(2), [1, 2]
     right = stator.bisect(program, args, backends=[])
     assert (right.first, right.captures) == (None, ())
-    planted: dict[Any, str] = {random.Random.random: "library.random", list.__len__: "objects.list"}
+    planted: dict[Any, str] = {
+        random.Random.random: "library.random",
+        list.__len__: "objects.list_methods",
+    }
     for function, capture in planted.items():
         found = stator.bisect(program, args, stack=handled(function, 7))
         assert found.first == "eager"

@@ -229,8 +229,8 @@ def test_without() -> None:
     found = {
         "nothing": breaks_of([]),
         "one": breaks_of(["library.random"]),
-        "a folder": breaks_of(["library", "objects.deque"]),
-        "two": breaks_of(["library.random", "objects.list"]),
+        "a folder": breaks_of(["library", "objects.deque_methods"]),
+        "two": breaks_of(["library.random", "objects.list_methods"]),
         "all": breaks_of(["*"]),
     }
     assert found == {
@@ -260,7 +260,7 @@ def test_captures_that_are_off_are_part_of_the_key_of_entries() -> None:
     [
         ("library.randon", "'library.random'"),
         ("random", "'library.random'"),
-        ("tensor.hooks", "'tensors.hooks'"),
+        ("tensor.storages", "'tensors.storages'"),
         ("librar", "'library'"),
         ("operators.", "'operators'"),
         ("", "list_captures"),

@@ -28,7 +28,7 @@ from stator_subgraphs._fake import is_mode_call
 from stator_subgraphs._fake_kernel import add_fake_kernels, needs_fake_kernels
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators._all import OPERATORS
-from stator_subgraphs._operators._checkpoint import CHECKPOINTS
+from stator_subgraphs._operators._checkpoint_calls import CHECKPOINTS
 from stator_subgraphs._operators._transform_targets import TRANSFORM_RESULTS, TRANSFORMS
 from stator_subgraphs._output_graph import OutputGraph
 from stator_subgraphs._random import is_of_torch, node_may_draw

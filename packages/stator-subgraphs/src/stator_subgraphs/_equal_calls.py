@@ -222,24 +222,26 @@ class Moment:
 
 def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment | None:
     """Return None where no call is repeated."""
-    if t.touched or t.levels or t.scripted or t.is_sealed or t.streams.steps or t.heap.made:
+    if t.touched or t.levels or t.is_sealed or t.streams.steps or t.heap.made:
         return None
-    if t.overrides.modes or t.cached.trial is not None or state.current is not state.root:
+    if t.overrides.modes or state.current is not state.root:
+        return None
+    captures = t.states.moments()
+    if captures is None:
         return None
     heap, lifetimes = t.heap, t.lifetimes
-    caches = t.cached.calls, t.cached.varying, t.user_hashes.given
     identities = heap.assumed_distinct, heap.named, t.memory.copied
     ends = lifetimes.observable, lifetimes.ended_locals, lifetimes.assumed_unobserved
     graph = state.root.written, state.held, state.differentiated
-    rest = t.warnings, t.hooks, t.parts, t.inference.left
-    counted = (*caches, *identities, *ends, *graph, *rest)
+    rest = t.hooks, t.parts, t.inference.left
+    counted = (t.user_hashes.given, *identities, *ends, *graph, *rest)
 
     flags = (t.makes_leaves, t.differentiates, t.has_reentrant, t.inference.ever)
     more = (t.overrides.subclasses, t.memory.has_arrays, t.memory.has_wrappers)
     modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), state.keeps_history
-    entered = map(len, (state.mode_undo, t.representing, t.inference.entered, t.modes))
+    entered = map(len, (state.mode_undo, t.inference.entered, t.modes))
     now = (changes.number(), *modes, *entered, t.overrides.off, t.overrides.depth)
-    return Moment(now, (*map(len, counted), *flags, *more))
+    return Moment(now, (*map(len, counted), *flags, *more, *captures))
 
 
 # -- the summary of a call -------------------------------------------------------------------------

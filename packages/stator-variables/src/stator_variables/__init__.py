@@ -11,7 +11,6 @@ from stator_variables._bodies._body import (
     wrapped,
 )
 from stator_variables._bodies._pytree import LEAF, Spec, broadcast, flatten, unflatten
-from stator_variables._call_rules import GENERATED_FORWARD
 from stator_variables._domain import SymbolicDomain
 from stator_variables._emit._effects import emit_effects, finalize_generators
 from stator_variables._emit._outdated_guard import is_of_number, outdated_guards
@@ -23,11 +22,7 @@ from stator_variables._emitter import (
     StillRunning,
     refers_to,
 )
-from stator_variables._library._dual_level import LEVEL as DUAL_LEVEL
-from stator_variables._library._dual_level import enters_level, mark_levels
-from stator_variables._library._modes import NESTING as AUTOCAST_NESTING
-from stator_variables._library._modes import grad_mode
-from stator_variables._library._modes import restore as restore_modes
+from stator_variables._handler_keys import GENERATED_FORWARD
 from stator_variables._lifetime._reachability import held_by_changed, walk
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._dict_entries import items as dict_items
@@ -69,8 +64,10 @@ from stator_variables._runtime._support import (
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._standard_space import StandardSpace
-from stator_variables._tensors._backward import reached_leaves
-from stator_variables._tensors._history import UNTOLD, history_of
+from stator_variables._tensors._global_mode import NESTING as AUTOCAST_NESTING
+from stator_variables._tensors._global_mode import grad_mode
+from stator_variables._tensors._global_mode import restore as restore_modes
+from stator_variables._tensors._history import UNTOLD, history_of, reached_leaves
 from stator_variables._tensors._hooks import (
     call_after_graph,
     hooks_in_graph,
@@ -81,10 +78,18 @@ from stator_variables._tensors._hooks import (
 from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._tensors._pure_hooks import place_hook, pure_hook
 from stator_variables._tensors._streams import lines_of
-from stator_variables._tensors._tangent import is_level_open, is_under_level, with_tangent
+from stator_variables._tensors._tangent import LEVEL as DUAL_LEVEL
+from stator_variables._tensors._tangent import (
+    enters_level,
+    is_level_open,
+    is_under_level,
+    mark_levels,
+    with_tangent,
+)
 from stator_variables._tensors._torch_calls import argument, from_traced, is_recorded, record
 from stator_variables._tensors._torch_state import SETTERS as STATE_SETTERS
 from stator_variables._tensors._torch_state import Setter, sets_state_of_kernels
+from stator_variables._trace._capture_state import CaptureState, Phase
 from stator_variables._trace._drawn import Step, is_drawn
 from stator_variables._trace._graph import (
     RUNS_NATIVELY,
@@ -138,8 +143,10 @@ __version__ = "0.1.0"
 __all__ = [
     "DEFAULT_HANDLERS",
     "BuilderTable",
+    "CaptureState",
     "Journal",
     "MethodTable",
+    "Phase",
     "Policy",
     "RetraceLimit",
     "Space",

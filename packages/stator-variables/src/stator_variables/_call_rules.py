@@ -1,4 +1,8 @@
-"""Rules for calls of existing Python functions: the first that applies replaces interpretation."""
+"""Rules for calls of existing Python functions: the first that applies replaces interpretation.
+
+The handler of a capture stands in the table by the function, or by its code, where functions are
+made anew with equal code: such a handler gets the function as its first argument.
+"""
 
 import types
 from collections.abc import Callable, Sequence
@@ -9,7 +13,12 @@ from stator_bytecode import Result, Unsupported
 from torch.fx import GraphModule
 
 from stator_variables._applevel import _native_function
-from stator_variables._library import _functools, _optimizers
+from stator_variables._handler_keys import (
+    BY_NAME,
+    GENERATED_FORWARD,
+    MARKED_BY_TORCH,
+    REQUESTED_BREAK,
+)
 from stator_variables._objects import _inlining, _new_values
 from stator_variables._objects._arity import signature_arity
 from stator_variables._objects._method_table import app_level
@@ -17,11 +26,9 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
 from stator_variables._tensors import (
-    _marked_function,
     _override,
     _subclasses,
     _torch_calls,
-    _torch_functions,
 )
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 from stator_variables._trackers import FunctionTracker
@@ -44,6 +51,9 @@ def _requested_break(t: Space, function: VariableTracker, args: Args, kwargs: Kw
     if not _inlining.is_graph_break(function.real):
         _inlining.refuse_disallowed(t, function.real)
         return MISSING
+    handler = t.handlers.get(REQUESTED_BREAK)
+    if handler is not None and (result := handler(t, list(args), kwargs)) is not MISSING:
+        return result
     messages = [str(vt.constant()) for vt in (*args, *kwargs.values())]
     hint = "remove the call to keep one graph"
     if _inlining.skips_frame(function.real):
@@ -83,10 +93,6 @@ def _accepts(function: types.FunctionType, args: Args, kwargs: Kwargs) -> bool:
     return signature_arity(function).accepts(args, kwargs)
 
 
-GENERATED_FORWARD = "the code of a graph module"
-"""The key of the handler for calls of the code that fx has generated for a graph."""
-
-
 def _generated(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
     """Call the code of a graph as its handler has it, if that is another one."""
     if function.real.__name__ != "forward" or not args:
@@ -123,10 +129,12 @@ _ON_DATA = ("data-dependent-output", "data-dependent-shape", "data-dependent-gua
 
 
 def _marked_by_torch(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
-    """Call what `nonstrict_trace` or `leaf_function` marks."""
     if not _inlining.has_mark(function.real, _inlining.NONSTRICT, _inlining.LEAF):
         return MISSING
-    return _marked_function.call_marked(t, function, args, kwargs)
+    handler = t.handlers.get(MARKED_BY_TORCH)
+    if handler is None:
+        raise t.unsupported("builtin", f"a call of {MARKED_BY_TORCH}")
+    return handler(t, [function, *args], kwargs)
 
 
 def _allowed_in_graph(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
@@ -155,19 +163,17 @@ def _known(t: Space, vt: VariableTracker) -> Any:
     return vt.real if constant is MISSING else constant
 
 
-def _single_dispatch(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs) -> Any:
-    if function.code is not _functools.DISPATCH_CODE:
-        return MISSING
-    return _functools.dispatch(t, function, list(args))
+def _by_code(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs) -> Result:
+    handler = t.handlers.get(function.code)
+    return MISSING if handler is None else handler(t, [function, *args], kwargs)
 
 
 def _by_name(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
-    result = _torch_functions.call_by_name(t, function.real, args)
-    return MISSING if result is None else result
+    handler = t.handlers.get(BY_NAME)
+    return MISSING if handler is None else handler(t, [function, *args], kwargs)
 
 
 RULES: tuple[CallRule, ...] = (
-    _optimizers.separation,
     _requested_break,
     _native_frame,
     _substituted,
@@ -178,8 +184,6 @@ RULES: tuple[CallRule, ...] = (
     _marked_by_torch,
     _allowed_in_graph,
     _assumed_constant,
-    _single_dispatch,
-    _optimizers.state_first,
-    _optimizers.functional,
+    _by_code,
     _by_name,
 )

@@ -36,7 +36,6 @@ from stator_variables._domain_operations import (
     refused,
     with_hashes,
 )
-from stator_variables._library._imports import late_import, loaded_module
 from stator_variables._lifetime import _finalization, _generator_close
 from stator_variables._objects import (
     _dict_entries,
@@ -72,6 +71,7 @@ from stator_variables._protocols import (
     _matching,
     _operators,
 )
+from stator_variables._protocols._imports import late_import, loaded_module
 from stator_variables._space import Space
 from stator_variables._trace._policy import RetraceLimit
 from stator_variables._tracker import MISSING, VariableTracker, real_of

@@ -27,6 +27,7 @@ from stator_guards import (
 
 from stator_variables._operations import Operations
 from stator_variables._runtime._support import is_new_in_each_call
+from stator_variables._trace._capture_state import CaptureStates, S
 from stator_variables._trace._drawn import Streams, is_drawn
 from stator_variables._trace._graph import GraphRecorder
 from stator_variables._trace._heap import Heap
@@ -68,16 +69,6 @@ class UserHashResults:
 
 
 @define(eq=False)
-class CachedCalls:
-    """Calls of functions with a cache: the entry makes them after the graph."""
-
-    calls: list[Any] = Factory(list)
-    trial: dict[Any, Any] | None = None  # while such a call is tried: what others gave inside
-    # numbers of results that are others for other symbolic arguments
-    varying: set[Source] = Factory(set)
-
-
-@define(eq=False)
 class InferenceModes:
     entered: list[Any] = Factory(list)  # while tracing, outermost first
     ever: bool = False  # some were
@@ -109,12 +100,11 @@ class Space(Operations):
     guards: dict[Any, Guard] = Factory(dict)
     heap: Heap = Factory(Heap)
     lifetimes: Lifetimes = Factory(lambda self: Lifetimes(self.heap), takes_self=True)
-    representing: list[Any] = Factory(list)  # containers whose repr is under way
+    states: CaptureStates = Factory(CaptureStates)  # of captures
     # transforms of torch.func that are under way, outermost first
     levels: list[str] = Factory(list)
     # settings written while tracing -> their value at the start
     modes: dict[Any, Any] = Factory(dict)
-    scripted: int = 0  # calls of scripted functions that are under way
     makes_leaves: bool = False  # `_tensors/_new_leaves.py`
     is_sealed: bool = False  # a compiler can take no further operator into the graph
     inference: InferenceModes = Factory(InferenceModes)
@@ -124,7 +114,6 @@ class Space(Operations):
     progress: Progress = Factory(Progress)
     lookups: dict[Any, Any] = Factory(dict)  # class attribute lookups already guarded
     shared: dict[Any, Any] = Factory(dict)  # objects that equal requests are to share
-    cached: CachedCalls = Factory(CachedCalls)
     late_import: LateImport | None = None  # at which the trace broke, to be made again behind it
     read_twice: bool = False  # a tensor, by two of the paths that a break carried: `_paths.py`
     # per open body: what was changed in it, and where
@@ -132,7 +121,6 @@ class Space(Operations):
     hooks: tuple[Any, ...] = ()  # calls that register hooks for gradients, or take them back
     differentiates: bool = False  # an operator of the graph is a backward
     has_reentrant: bool | None = None  # checkpoint, in the graph; None if it has no checkpoint
-    warnings: tuple[Any, ...] = ()  # function, text, category, and where, of each that is given
     user_hashes: UserHashResults = Factory(UserHashResults)
     memory: InputMemory = Factory(InputMemory)
     # of jagged tensors, which share them: by the identity of the fake
@@ -141,6 +129,10 @@ class Space(Operations):
     streams: Streams = Factory(Streams)  # steps on streams of random numbers
     builders: Any = None  # a `BuilderTable` from outside
     equal_calls: Any = None  # a `CallRepeater`, or None: each call is interpreted
+
+    def state(self, cls: type[S]) -> S:
+        """Return the state of a capture in this trace."""
+        return self.states.get(cls)
 
     # -- where the program is ----------------------------------------------------------------------
     def where(self) -> SourceSpan:

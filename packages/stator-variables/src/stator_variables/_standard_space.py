@@ -1,9 +1,14 @@
 """The object space of all packages: the operations that `Space` declares, joined from the modules
 that have them."""
 
+from collections.abc import Callable
+from typing import Any
+
 import attrs
+from stator_bytecode import Result
 
 from stator_variables import _call_rules, _registry
+from stator_variables._handler_keys import ARRAY_OPERATOR, DRAW_AHEAD
 from stator_variables._objects import _dict_entries, _functions, _hashing, _substitutes, _wrap
 from stator_variables._protocols import (
     _attributes,
@@ -17,12 +22,11 @@ from stator_variables._protocols import (
 )
 from stator_variables._space import Space
 from stator_variables._tensors import (
-    _arrays_beside_tensors,
-    _generators,
     _tensor_attributes,
     _tensor_operators,
     _torch_calls,
 )
+from stator_variables._tracker import Args, Kwargs, VariableTracker
 
 
 @attrs.define(eq=False)
@@ -47,7 +51,6 @@ class StandardSpace(Space):
     record_item = _torch_calls.record_item
     get_class_item = _operators.get_class_item
     operate_in_graph = _tensor_operators.operate
-    operate_on_arrays = _arrays_beside_tensors.operate
     operate_on_constants = _folding.operate
 
     call = _calls.call
@@ -77,7 +80,17 @@ class StandardSpace(Space):
     drain = _consumption.drain
     for_each = _consumption.for_each
 
-    draw_ahead = _generators.draw_ahead
-
     lookup = _dict_entries.lookup
     items = _dict_entries.items
+
+    def operate_on_arrays(self, function: Callable[..., Any], *operands: VariableTracker) -> Result:
+        handler = self.handlers.get(ARRAY_OPERATOR)
+        if handler is None:
+            raise self.unsupported("numpy", ARRAY_OPERATOR)
+        return handler(self, [function, *operands], {})
+
+    def draw_ahead(self, target: object, args: Args, kwargs: Kwargs) -> Result:
+        handler = self.handlers.get(DRAW_AHEAD)
+        if handler is None:
+            raise self.unsupported("random-stream", DRAW_AHEAD)
+        return handler(self, [target, *args], kwargs)

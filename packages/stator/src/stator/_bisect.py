@@ -12,7 +12,7 @@ Where the capture differs, the handlers at fault are searched for: the smallest 
 without which the function does what it should.
 
     # captured: wrong: the result[0]: plain 2, here 3
-    # without the capture 'objects.list' it does the same: options={'without': ['objects.list']}
+    # without the capture 'library.random' it does the same: options={'without': ['library.random']}
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ which marks what it may recompute.
 """
 
 import collections
-import copy
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -40,16 +39,17 @@ from stator_variables import (
     record_wrapping,
     wrap,
 )
-from torch._guards import TracingContext
 from torch.fx import GraphModule
 from torch.utils import checkpoint as checkpointing
-from torch.utils._python_dispatch import _get_current_dispatch_mode
 
-from stator_subgraphs._captured_graph import CapturedModule
+from stator_subgraphs._operators._checkpoint_calls import (
+    checkpointed,
+    checkpointed_reentrantly,
+    real_checkpoint,
+    tag_activation_checkpoint,
+)
 
 handlers = FunctionTable("higher-order operator")
-real_checkpoint: Any = checkpointing.checkpoint  # torch leaves it without types
-tag_activation_checkpoint = torch.ops.higher_order.tag_activation_checkpoint
 OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop")
 
 
@@ -128,35 +128,6 @@ class RepeatingCheckpoint:
 
     def recompute_with(self, function: Callable[..., Any], *args: object, **kwargs: object) -> None:
         self._calls.last[0] = partial(function, *args, **kwargs)
-
-
-def checkpointed(body: GraphModule, *inputs: object, **options: object) -> object:
-    """`torch.utils.checkpoint.checkpoint` over a body."""
-    if TracingContext.try_get() is not None:
-        return tag_activation_checkpoint(_letting_operators_pass(body), *inputs, **options)
-    policy = body.meta.get("_checkpoint_context_fn")
-    return real_checkpoint(
-        body, *inputs, **options, **({} if policy is None else {"context_fn": policy})
-    )
-
-
-def _letting_operators_pass(body: GraphModule) -> GraphModule:
-    """Return the body for torch's operator, which runs it in a dispatch mode to mark operators.
-
-    That mode supports few operators with bodies and rejects the others (`cond`, `scan`, ...). A
-    call at the start of the body makes it accept them all.
-    """
-    copied = CapturedModule(body, copy.deepcopy(body.graph))
-    copied.meta.update(body.meta)
-    first = next(node for node in copied.graph.nodes if node.op != "placeholder")
-    with copied.graph.inserting_before(first):
-        copied.graph.call_function(_let_operators_pass)
-    return copied
-
-
-def _let_operators_pass() -> None:
-    mode: Any = _get_current_dispatch_mode()
-    mode.supports_higher_order_operators = True
 
 
 @handlers.handles(checkpointed)
@@ -263,20 +234,6 @@ def _blind(t: Space) -> Iterator[None]:
         t.handlers = before
 
 
-def checkpointed_reentrantly(
-    body: GraphModule, count: int, *inputs: object, **options: object
-) -> Any:
-    """The same over a body; `count` of the inputs are arguments, the others what the function uses
-    besides."""
-    if TracingContext.try_get() is not None:
-        return tag_activation_checkpoint(
-            _letting_operators_pass(body), *inputs, use_reentrant=False
-        )
-    if any(isinstance(value, torch._subclasses.FakeTensor) for value in inputs):
-        options["preserve_rng_state"] = False  # a fake has no such state
-    return real_checkpoint(lambda *taken: body(*taken, *inputs[count:]), *inputs[:count], **options)
-
-
 @handlers.handles(checkpointed_reentrantly)
 @operation
 def reentrant_again(t: Space, args: Args, kwargs: Kwargs) -> Any:
@@ -285,7 +242,3 @@ def reentrant_again(t: Space, args: Args, kwargs: Kwargs) -> Any:
     body, count, *inputs = args
     options, start = {name: vt.constant() for name, vt in kwargs.items()}, count.constant()
     return (yield from _reentrant(t, body, inputs[:start], options, inputs[start:]))
-
-
-CHECKPOINTS = {checkpointed: 0, checkpointed_reentrantly: 1}
-"""The targets of checkpoints; with how many arguments between the body and its inputs."""

@@ -69,6 +69,7 @@ class BodyTrace:
     touched: dict[int, tuple[Any, SourceSpan]] = Factory(dict)
     _modes: dict[Any, Any] = Factory(dict)
     _heard: tuple[Any, ...] = ()
+    _effects: dict[type, Any] = Factory(dict)
     _resumed: int = 0
     _generators: int = 0
     # dicts that were other than before the trace already
@@ -85,6 +86,7 @@ class BodyTrace:
         self.t.streams.repeated += not self.permits.effects
         self._modes = {setting: setting.now for setting in self.t.modes}
         self._heard = self.t.overrides.modes
+        self._effects = self.t.states.effects()
         self._resumed = len(self.t.machine.journal.entries)
         self._generators = len(self.t.lifetimes.generators)
         changed = self.t.heap.changed.items()
@@ -191,6 +193,8 @@ class BodyTrace:
             or self._new_modes()
         ):
             raise self.t.unsupported("effect-in-body", "a global mode that stays changed")
+        if not self.permits.effects and self.t.states.effects() != self._effects:
+            raise self.t.unsupported("effect-in-body", "an effect that comes behind the graph")
         resumed = self.t.machine.journal.entries[self._resumed :]
         states = [state for state, *_ in resumed]
         known = self.t.lifetimes.generators[

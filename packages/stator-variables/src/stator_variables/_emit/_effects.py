@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from stator_variables._emitter import Emitter
-from stator_variables._library import _caching, _inference, _modes
 from stator_variables._lifetime._generator_close import has_clean_up
-from stator_variables._tensors import _hooks, _streams
+from stator_variables._tensors import _global_mode, _hooks, _inference_mode, _streams
+from stator_variables._trace._capture_state import Phase
 
 
 def emit_effects(e: Emitter) -> None:
@@ -17,7 +17,7 @@ def emit_effects(e: Emitter) -> None:
     to each."""
     e.draws += _streams.lines_of(e, e.t.streams.early)
     e.late_draws += _streams.lines_of(e, [each for each in e.t.streams.steps if each.is_late])
-    _emit_warnings(e)
+    e.t.states.emit(e, Phase.BEFORE_CHANGES)
     _hooks.emit_hooks(e)
     changed = list(e.t.heap.changed.values())
     below: set[int] = set()
@@ -26,20 +26,14 @@ def emit_effects(e: Emitter) -> None:
     for vt in changed:
         vt.replay(e)
     e.release(e.by_user_code)
-    _caching.effects(e)
+    e.t.states.emit(e, Phase.AFTER_CHANGES)
     e.release(e.last)
-    are_set = _inference.effects(e)
+    are_set = _inference_mode.effects(e)
     entered = [e.expr(mode) for mode in e.t.overrides.modes]
-    e.lines += _modes.effects(e.t, e.capture, are_set)
+    e.lines += _global_mode.effects(e.t, e.capture, are_set)
     push = e.capture(torch._C._push_on_torch_function_stack, "push_mode") if entered else ""
     # the last of all: from here on they are called
     e.lines += [f"{push}({mode})" for mode in entered]
-
-
-def _emit_warnings(e: Emitter) -> None:
-    for give, text, category, place in e.t.warnings:
-        rest = e.listed(place)
-        e.lines.append(f"{e.capture(give)}({text!r}, {e.capture(category)}, {rest})")
 
 
 def finalize_generators(e: Emitter, carried: Sequence[Any]) -> None:

@@ -13,6 +13,8 @@ from stator_bytecode import Raised, Returned
 from stator_guards import CapturedSource, DictItemSource, ItemSource, Source
 
 from stator_variables import _trackers as k
+from stator_variables._library._cached_calls import CachedCalls
+from stator_variables._objects._number import VaryingNumbers
 from stator_variables._protocols._calls import frame_for
 from stator_variables._space import Space
 from stator_variables._tracker import Args, Kwargs, is_a
@@ -28,17 +30,22 @@ def note_varying_numbers(
     function = t.wrap(inside := cached.__wrapped__, CapturedSource("cached", inside))
     if not is_a(function, k.FunctionTracker):
         return
-    outer, at, trial = t.machine, (t.frame, t.instruction), t.cached.trial
+    outer, at, cached_calls = t.machine, (t.frame, t.instruction), t.state(CachedCalls)
+    trial = cached_calls.trial
     mark = outer.domain.mark()
-    t.machine, t.cached.trial = outer.nested(), {}
+    t.machine = outer.nested()
+    cached_calls.trial = {}
     try:
         outcome = t.machine.run([frame_for(t, function, args, kwargs)])
         if isinstance(outcome, Returned):
-            t.cached.varying.update(_symbolic_parts(t, outcome.value, result, source))
+            varying = _symbolic_parts(t, outcome.value, result, source)
+            t.state(VaryingNumbers).sources.update(varying)
     except Raised:
         pass  # arguments that do not fit
     finally:
-        t.machine, (t.frame, t.instruction), t.cached.trial = outer, at, trial
+        t.machine = outer
+        t.frame, t.instruction = at
+        cached_calls.trial = trial
         outer.domain.rollback(mark)
 
 

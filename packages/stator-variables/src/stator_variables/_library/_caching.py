@@ -15,7 +15,6 @@ place.
 
 import functools
 import math
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +36,14 @@ from stator_guards import (
 )
 
 from stator_variables._bodies._body import BodyTrace
-from stator_variables._emitter import Emitter
+from stator_variables._library._cached_calls import (
+    CachedCall,
+    CachedCalls,
+    RaisedAhead,
+    ahead,
+    make_ahead,
+    result_number,
+)
 from stator_variables._library._cached_numbers import note_varying_numbers
 from stator_variables._library._code_references import reaches
 from stator_variables._objects import _number
@@ -66,102 +72,6 @@ from stator_variables._tracker import (
 from stator_variables._trackers import ClassTracker, NewClassTracker, NumberTracker, is_none
 
 handlers = FunctionTable("cache")
-
-
-class _Ahead(threading.local):
-    """The calls of this thread that were made before the entry that replaces them ran."""
-
-    def __init__(self) -> None:
-        self.made: Counter[tuple[int, int]] = Counter()
-        self.failed: tuple[tuple[int, int], BaseException] | None = None  # a guard's, in vain
-
-    def make(self, cached: Any, args: tuple[Any, ...], kwargs: Kwargs) -> Any:
-        number = _number_of(cached, args, kwargs)
-        failed = self.failed
-        self.failed = None
-        if failed is not None and failed[0] == number:
-            raise _Raised(number) from failed[1]
-        try:
-            result = cached(*args, **kwargs)
-        except Exception as error:
-            raise _Raised(number) from error
-        self.made[number] += 1
-        return result
-
-
-class _Raised(Exception):
-    """A call made ahead raised: natively it does so again, in its place."""
-
-
-_ahead = _Ahead()
-
-
-def _number_of(cached: object, args: tuple[Any, ...], kwargs: Kwargs) -> tuple[int, int]:
-    return id(cached), hash((args, tuple(kwargs.items())))
-
-
-def count(cached: Any, *args: object, **kwargs: object) -> None:
-    """The call of an entry, if it was not made already."""
-    number = _number_of(cached, args, kwargs) if _ahead.made else (0, 0)
-    if number not in _ahead.made:
-        cached(*args, **kwargs)
-    else:
-        _ahead.made -= Counter([number])  # which leaves out what is not there any more
-
-
-Given = tuple[tuple[Any, ...], dict[str, Any]]
-
-
-def count_all(cached: Any, calls: Sequence[Given]) -> None:
-    """The calls of an entry to one cached function."""
-    if _ahead.made:
-        for args, kwargs in calls:
-            count(cached, *args, **kwargs)
-    else:
-        for args, kwargs in calls:
-            cached(*args, **kwargs)
-
-
-@attrs.define(eq=False)
-class CachedCall:
-    """A call for the entry to make. `made`: it was made while tracing, which counts as that of the
-    first run."""
-
-    cached: Any
-    args: list[Any]
-    kwargs: Kwargs
-    lookup: CallSource  # what the cache holds for it
-    made: bool = False
-    is_read: bool = False  # by the entry, where the cache holds it
-
-    def make(self, values: Sequence[Any]) -> Any:
-        self.made = True
-        return _make(self.lookup.fn.args[0], self.cached.real, values)  # type: ignore[attr-defined]
-
-    def constants(self) -> list[Any] | None:
-        """Return the arguments, the named ones last, if they are the same in each call."""
-        _, *arguments = self.lookup.arguments
-        if all(type(source) is CapturedSource and not source.held.weak for source in arguments):
-            return [source.evaluate({}) for source in arguments]
-        return None
-
-    def given(self) -> Given | None:
-        """Return the arguments, positional and named, if they are the same in each call."""
-        values = self.constants()
-        return None if values is None else _given([*self.kwargs], values)
-
-
-def _make(names: Sequence[str], cached: object, values: Sequence[Any]) -> object:
-    return _ahead.make(cached, *_given(names, values))
-
-
-def _result_number(names: Sequence[str], cached: object, values: Sequence[Any]) -> tuple[int, int]:
-    return _number_of(cached, *_given(names, values))
-
-
-def _given(names: Sequence[str], values: Sequence[Any]) -> Given:
-    first = len(values) - len(names)
-    return tuple(values[:first]), dict(zip(names, values[first:], strict=True))
 
 
 @attrs.frozen
@@ -205,9 +115,9 @@ class CachedResult(Kind):
             return False
         try:
             _make_first(self.bounded, before)
-            _make(self.lookup.fn.args[0], cached, values)  # type: ignore[attr-defined]
-        except _Raised as raised:
-            _ahead.failed = raised.args[0], raised.__cause__.with_traceback(None)  # type: ignore[union-attr]
+            make_ahead(self.lookup.fn.args[0], cached, values)  # type: ignore[attr-defined]
+        except RaisedAhead as raised:
+            ahead.failed = raised.args[0], raised.__cause__.with_traceback(None)  # type: ignore[union-attr]
             return False
         return True
 
@@ -226,10 +136,10 @@ def _make_first(lookup: Sequence[CallSource], before: Sequence[list[Any]]) -> No
     numbers = Counter[tuple[int, int]]()
     for each, (cached, *values) in zip(lookup, before, strict=True):
         names = each.fn.args[0]  # type: ignore[attr-defined]
-        number = _result_number(names, cached, values)
+        number = result_number(names, cached, values)
         numbers[number] += 1
-        if _ahead.made[number] < numbers[number]:
-            _make(names, cached, values)
+        if ahead.made[number] < numbers[number]:
+            make_ahead(names, cached, values)
 
 
 @handlers.handles(CACHED.__get__)
@@ -247,7 +157,7 @@ def call(t: Space, args: Args, kwargs: Kwargs) -> Result:
             "cached-function", "a cached function made while tracing, or one that keeps nothing"
         )
     given = [*values, *kwargs.values()]
-    if t.cached.trial is not None:
+    if t.state(CachedCalls).trial is not None:
         return _within_trial(
             t, cached, values, kwargs, [value for _, value in (_argument(t, vt) for vt in given)]
         )
@@ -295,8 +205,9 @@ def _refused(t: Space, made: CachedCall, why: str) -> Exception:
 
 
 def _found(t: Space, made: CachedCall, result: object) -> VariableTracker:
-    t.cached.calls.append(made)
-    t.journal.record(t.cached.calls.pop)
+    calls = t.state(CachedCalls).calls
+    calls.append(made)
+    t.journal.record(calls.pop)
     if made.is_read:
         if _number.has_numbers([*made.args, *made.kwargs.values()]):
             note_varying_numbers(t, made.cached.real, made.args, made.kwargs, result, made.lookup)
@@ -321,10 +232,9 @@ def _rely_on(t: Space, made: CachedCall, result: object) -> None:
 def _was_made_ahead(t: Space, made: CachedCall, values: list[Any]) -> bool:
     """Return True if a guard made the call ahead, which held then, when another guard of its set
     did not."""
-    number = _result_number([*made.kwargs], made.cached.real, values)
-    return bool(
-        _ahead.made[number] > sum(earlier.lookup == made.lookup for earlier in t.cached.calls)
-    )
+    number = result_number([*made.kwargs], made.cached.real, values)
+    calls = t.state(CachedCalls).calls
+    return bool(ahead.made[number] > sum(earlier.lookup == made.lookup for earlier in calls))
 
 
 def _may_vary(source: Source) -> bool:
@@ -334,7 +244,8 @@ def _may_vary(source: Source) -> bool:
 
 
 def _has_room(t: Space, info: Any) -> bool:
-    return info.maxsize is None or bool(info.currsize + len(t.cached.calls) < info.maxsize)
+    calls = t.state(CachedCalls).calls
+    return info.maxsize is None or bool(info.currsize + len(calls) < info.maxsize)
 
 
 def _may_be_ahead(t: Space, made: CachedCall, is_independent: bool) -> bool:
@@ -344,7 +255,7 @@ def _may_be_ahead(t: Space, made: CachedCall, is_independent: bool) -> bool:
     Effects before the call are not observable in it, and it evicts nothing that the entry reads.
     """
     info = made.cached.real.cache_info()
-    before = [earlier for earlier in t.cached.calls if earlier.cached is made.cached]
+    before = [earlier for earlier in t.state(CachedCalls).calls if earlier.cached is made.cached]
     if any(
         earlier.lookup == made.lookup or (earlier.is_read and info.currsize == info.maxsize)
         for earlier in before
@@ -410,7 +321,9 @@ def _tried(t: Space, made: CachedCall, values: list[Any]) -> OperationSteps:
     would happen twice. Behind writes to tensors and random numbers it may not see any tensor."""
     inside = getattr(made.cached.real, "__wrapped__", None)
     function = t.wrap(inside, CapturedSource("cached", inside))
-    t.cached.trial = {}
+    cached_calls = t.state(CachedCalls)
+    trial: dict[Any, Any] = {}
+    cached_calls.trial = trial
     try:
         with BodyTrace(t, "cached") as body:
             yield from body.run(function, made.args, made.kwargs)
@@ -418,7 +331,7 @@ def _tried(t: Space, made: CachedCall, values: list[Any]) -> OperationSteps:
                 raise t.unsupported(
                     "effect-in-body", "tensors, after a write to one or random numbers"
                 )
-            if any(_is_shared(earlier, t.cached.trial) for earlier in t.cached.calls):
+            if any(_is_shared(earlier, trial) for earlier in cached_calls.calls):
                 raise t.unsupported(
                     "effect-in-body", "calls of a bounded cache that was called before"
                 )
@@ -428,7 +341,7 @@ def _tried(t: Space, made: CachedCall, values: list[Any]) -> OperationSteps:
             t, made, f"has no result for this yet, and is not called ahead: {refused}"
         ) from None
     finally:
-        t.cached.trial = None
+        cached_calls.trial = None
     return _missed(t, made, values)
 
 
@@ -450,51 +363,32 @@ def _within_trial(
     that matters. So nothing is relied on here, and what the cache does not hold is interpreted,
     once for equal arguments."""
     names, typed = tuple(kwargs), cached.real.cache_parameters()["typed"]
-    assert t.cached.trial is not None
+    trial = t.state(CachedCalls).trial
+    assert trial is not None
     call = id(cached.real), key_of_call(names, typed, None, tuple(values))
     if (found := make_lookup(names, typed)(cached.real, *values)) is not MISSING:
-        t.cached.trial[call] = t.wrap(found, CapturedSource("cached", found))
-    elif call not in t.cached.trial:
+        trial[call] = t.wrap(found, CapturedSource("cached", found))
+    elif call not in trial:
         inside = getattr(cached.real, "__wrapped__", None)
         function = t.wrap(inside, CapturedSource("cached", inside))
-        t.journal.put(t.cached.trial, call, (yield from settle(t.call(function, args, kwargs))))
-    return t.cached.trial[call]
+        t.journal.put(trial, call, (yield from settle(t.call(function, args, kwargs))))
+    return trial[call]
 
 
 def _missed(t: Space, made: CachedCall, values: list[Any]) -> VariableTracker:
     """The result of a call that finds nothing, made here."""
-    for earlier in t.cached.calls:  # they count, and determine the evictions
+    calls = t.state(CachedCalls).calls
+    for earlier in calls:  # they count, and determine the evictions
         if not earlier.made:
             earlier.make([_argument(t, vt)[1] for vt in (*earlier.args, *earlier.kwargs.values())])
     if made.is_read:
-        bounded = tuple(earlier.lookup for earlier in t.cached.calls if _is_bounded(earlier))
-        t.guard(made.lookup, CachedResult(made.lookup, len(t.cached.calls), bounded))
+        bounded = tuple(earlier.lookup for earlier in calls if _is_bounded(earlier))
+        t.guard(made.lookup, CachedResult(made.lookup, len(calls), bounded))
     try:
         result = made.make(values)
-    except _Raised as raised:
+    except RaisedAhead as raised:
         name = type(raised.__cause__).__name__
         raise t.unsupported(
             "cached-function", f"a cached function that raised {name}"
         ) from raised.__cause__
     return _found(t, made, result)
-
-
-# -- the calls of an entry -------------------------------------------------------------------------
-def effects(e: Emitter) -> None:
-    """Write the calls: in one line for a cached function whose arguments are all constants.
-
-    They are hits, so the order among calls of different functions shows nowhere.
-    """
-    calls: dict[int, list[CachedCall]] = {}
-    for made in e.t.cached.calls:
-        calls.setdefault(id(made.cached.real), []).append(made)
-
-    for alike in calls.values():
-        given = [made.given() for made in alike]
-        if all(given):
-            counted = e.capture(count_all), e.capture(tuple(given), "calls")
-            e.lines.append(f"{counted[0]}({e.expr(alike[0].cached)}, {counted[1]})")
-            continue
-
-        for made in alike:
-            e.lines.append(e.call(count, [made.cached, *made.args], made.kwargs))

@@ -16,50 +16,18 @@ from typing import Any
 import torch
 from stator_bytecode import Result
 from torch.autograd import forward_ad
-from torch.fx import Graph
 
-from stator_variables._library._modes import Setting
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tensors._tangent import is_level_open, is_under_level
+from stator_variables._tensors._tangent import ENTER, EXIT, is_level_open, is_under_level
 from stator_variables._tensors._torch_calls import record
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs
 from stator_variables._trackers import ConstantTracker
 
 handlers = FunctionTable("dual level")
-_enter: Any = torch._C._enter_dual_level
-_exit: Any = torch._C._exit_dual_level
 _make_dual: Any = torch._VF._make_dual
 _unpack_dual: Any = torch._VF._unpack_dual
 _FUNCTIONS = (forward_ad.enter_dual_level, forward_ad.make_dual, forward_ad.unpack_dual)
-
-
-def set_level(is_open: bool) -> None:
-    """Enter the level, or leave it, unless that is so already."""
-    if is_level_open() is not is_open:
-        _enter() if is_open else _exit(level=0)
-
-
-LEVEL = Setting(is_level_open, set_level, "set_dual_level")
-"""The level as a mode, to leave it when a graph has raised. It is none of a space's modes: to leave
-it for a moment would end all tangents."""
-
-
-def enters_level(graph: Graph, *, and_stays: bool = False) -> bool:
-    """Return True if a graph enters a level; with `and_stays`, if it does not leave it either."""
-    targets = [node.target for node in graph.nodes]
-    return targets.count(_enter) > (targets.count(_exit) if and_stays else 0)
-
-
-def mark_levels(graph: Graph) -> None:
-    """Mark the operators of a graph that run under a level: a compiler takes all of them, or none,
-    as no tangent crosses the border of a graph."""
-    is_inside = False
-    for node in graph.nodes:
-        is_inside = is_inside or node.target is _enter
-        if is_inside:
-            node.meta["level"] = True
-        is_inside = is_inside and node.target is not _exit
 
 
 @handlers.handles(*_FUNCTIONS)
@@ -70,18 +38,18 @@ def refuse_in_operator(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return MISSING
 
 
-@handlers.handles(_enter)
+@handlers.handles(ENTER)
 def enter(t: Space, args: Args, kwargs: Kwargs) -> ConstantTracker:
     if is_level_open():
         raise t.unsupported("forward-derivatives", "a level inside of another one")
-    return ConstantTracker(t.graph.call(_enter, (), {}).example)
+    return ConstantTracker(t.graph.call(ENTER, (), {}).example)
 
 
-@handlers.handles(_exit)
+@handlers.handles(EXIT)
 def leave(t: Space, args: Args, kwargs: Kwargs) -> None:
     if is_under_level() or not is_level_open():
         raise t.unsupported("forward-derivatives", "leaving a level that was entered before")
-    t.graph.call(_exit, (), {"level": kwargs["level"].constant()})
+    t.graph.call(EXIT, (), {"level": kwargs["level"].constant()})
 
 
 @handlers.handles(_make_dual)

@@ -145,10 +145,12 @@ def dispatched(dispatch: Any, cls: type) -> object:
     return dispatch(cls)
 
 
-def dispatch(t: Space, function: Any, args: Args) -> VariableTracker:
+@handlers.handles(DISPATCH_CODE)
+def dispatch(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
     """Evaluate `dispatch(cls)` of an existing single-dispatch function, which guards repeat on
     every call."""
-    if not is_a(cls := args[0], ClassTracker):
+    function, cls = args
+    if not is_a(cls, ClassTracker):
         raise t.unsupported("bad-arguments", "a dispatch on something that is no class")
     parts = inspect.getclosurevars(function.real).nonlocals
     known = [

@@ -9,81 +9,21 @@ While tracing it is entered for real, so that each example has the mark and its 
 break inside leaves the mode at the end of the graph, and the entry enters it again for what
 follows.
 
-Leaving it restores the state before it was entered, which is more than gradients: autocast, too, is
-a bit of the dispatch keys that `c10::InferenceMode` saves and restores. So the entry enters it in
-the modes that the program entered it in, and then sets those that the program set inside.
+`_tensors/_inference_mode.py` has the mode as it is left and entered again.
 """
-
-import contextlib
-from collections.abc import Iterator
-from typing import Any
 
 import torch
 from stator_bytecode import Result
-from torch.autograd import grad_mode
 
-from stator_variables._emitter import Emitter
-from stator_variables._library._modes import GRAD, Setting, put
 from stator_variables._objects import _dict_entries
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._tensors._global_mode import GRAD, put
+from stator_variables._tensors._inference_mode import InferenceTracker, kept_modes, leave_mode
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, is_a
 from stator_variables._trackers import NONE
 
 handlers = FunctionTable("inference mode")
-ENTER: Any = grad_mode._enter_inference_mode
-EXIT: Any = grad_mode._exit_inference_mode
 _CONTEXT = "_inference_mode_context"
-
-
-class InferenceTracker(VariableTracker):
-    """One entered `torch.inference_mode`: the modes before, and those inside when it was left."""
-
-    cls: type = torch._C._InferenceMode
-
-    def __init__(self, mode: bool, modes: dict[Setting, Any]) -> None:
-        self.before = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
-        self.mode = mode
-        self.modes = modes
-        self.inside: dict[Setting, Any] = {}
-
-    def enter(self) -> None:
-        self._context = ENTER(self.mode)
-
-    def leave(self) -> None:
-        EXIT(self._context)
-
-    @contextlib.contextmanager
-    def outside(self) -> Iterator[None]:
-        """Restore the state before this was entered, inside the block."""
-        with torch.inference_mode(self.before[0]), torch.set_grad_enabled(self.before[1]):
-            yield
-
-    def rebuild(self, e: Emitter) -> str:
-        around = [*e.t.inference.entered, *e.t.inference.left]
-        is_entered = any(self is entered for entered in around)
-        if is_entered:
-            while around[-1] is not self:
-                around.pop()
-            for outer in around[:-1]:
-                e.expr(outer)
-            e.lines += [
-                setting.statement(self.modes.get(setting, start), e.capture)
-                for setting, start in _starts(e.t).items()
-            ]
-
-        name = e.bind(self, f"{e.capture(ENTER, 'enter_inference_mode')}({self.mode})")
-        if not is_entered:  # C makes none that was not entered
-            e.lines.append(f"{e.capture(EXIT, 'exit_inference_mode')}({name})")
-        return name
-
-
-def _kept(t: Space) -> dict[Setting, Any]:
-    """The modes that it keeps and puts back."""
-    autocast = {
-        setting: setting.now for setting in t.modes if setting.read is torch.is_autocast_enabled
-    }
-    # its own setting: that of a body that was run before is no node
-    return {GRAD: GRAD.now} | autocast
 
 
 @handlers.handles(torch.inference_mode.__enter__)
@@ -100,7 +40,7 @@ def enter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if outside and not mode.value:
         raise t.unsupported("mode-value", "leaving the inference mode that the whole graph runs in")
     t.modes.setdefault(GRAD, GRAD.now)  # as it is outside
-    made = InferenceTracker(mode.value, _kept(t))
+    made = InferenceTracker(mode.value, kept_modes(t))
     t.inference.ever = True
     # also before it is set the first time: a rollback needs the earlier value
     put(t, GRAD, not mode.value, mode.value)
@@ -120,44 +60,5 @@ def leave(t: Space, args: Args, kwargs: Kwargs) -> Result:
         or t.inference.entered[-1] is not entered
     ):
         return MISSING
-    _exit(t)
+    leave_mode(t)
     return NONE
-
-
-def _exit(t: Space) -> None:
-    entered = t.inference.entered.pop()
-    inside = entered.inside = _kept(t)
-    entered.leave()
-
-    def undo() -> None:
-        entered.enter()
-        t.inference.entered.append(entered)
-        for setting, value in inside.items():
-            setting.set(value)
-
-    t.journal.record(undo)
-    for setting, value in inside.items():
-        before = entered.modes.get(setting, t.modes[setting])
-        if setting == GRAD or value != before:
-            put(t, setting, before)
-
-
-def effects(e: Emitter) -> frozenset[Setting]:
-    """Leave the modes that are still entered in the graph, and enter them again in the entry.
-
-    Returns the modes that are set then.
-    """
-    t, still = e.t, list(e.t.inference.entered)
-    while t.inference.entered:
-        _exit(t)
-    t.inference.left += still
-    t.journal.record(t.inference.left.clear)
-    for entered in t.inference.left:
-        e.expr(entered)
-    inside = t.inference.left[-1].inside if t.inference.left else {}
-    e.lines += [setting.statement(value, e.capture) for setting, value in inside.items()]
-    return frozenset(inside)
-
-
-def _starts(t: Space) -> dict[Setting, Any]:
-    return {setting: t.modes[setting] for setting in _kept(t)}

@@ -19,7 +19,7 @@ from stator_variables._objects._iterators._itertools import (
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level, settle_all
 from stator_variables._objects._program_error import throw
-from stator_variables._objects._sequence import iterate
+from stator_variables._objects._sequence_methods import iterate
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs

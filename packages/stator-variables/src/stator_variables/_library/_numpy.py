@@ -19,7 +19,13 @@ from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import DTYPES, NUMBERS, NUMPY
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
-from stator_variables._tensors import _array_sample, _array_tensors, _arrays, _torch_calls
+from stator_variables._tensors import (
+    _array_conversions,
+    _array_sample,
+    _array_tensors,
+    _arrays,
+    _torch_calls,
+)
 from stator_variables._tensors._arrays import layer
 from stator_variables._tensors._arrays_beside_tensors import is_tensor, wrapped
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
@@ -33,7 +39,7 @@ from stator_variables._trackers import (
     is_none,
 )
 
-handlers: HandlerTable[Any, Any] = HandlerTable("NumPy").merged_with(_array_tensors.handlers)
+handlers: HandlerTable[Any, Any] = HandlerTable("NumPy").merged_with(_array_conversions.handlers)
 _REDUCTIONS = (
     "prod sum mean max min amax amin std var median round clip dot ndim size "
     "argmax argmin isclose log2"

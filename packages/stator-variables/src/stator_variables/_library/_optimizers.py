@@ -10,42 +10,54 @@ the compiler:
                                    the first step and all others
 """
 
+import types
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from typing import Any
 
+import torch
 from stator_bytecode import Invoke, Result
 from stator_guards import Custom, Equals
 from torch import Tensor
 from torch.optim.adam import adam
 from torch.optim.optimizer import Optimizer
 
-from stator_variables._defining_module import module_of
-from stator_variables._objects import _inlining
+from stator_variables._handler_keys import REQUESTED_BREAK
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_pending
+from stator_variables._tracker import (
+    MISSING,
+    Args,
+    FunctionTable,
+    Kwargs,
+    VariableTracker,
+    is_a,
+    is_pending,
+)
 from stator_variables._trackers import NONE, ConstantTracker, FunctionTracker, is_none
 
+handlers = FunctionTable("optimizer")
 _FUNCTIONAL_CODE = adam.__code__
 """The wrapper that the functional form of each optimizer has; under `is_compiling()` it requires
 `capturable` of tensors on accelerators."""
 
 
-def functional(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs) -> Result:
+@handlers.handles(_FUNCTIONAL_CODE)
+def functional(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Call the functional form of an optimizer with `capturable`, as torch.compile does
     (torch.optim.optimizer, Note [torch.compile x capturable]).
 
     A warm-up begins with a rate of 0, by which the loop of `adam` over parameters then divides:
     NaN, where a gradient is 0. Its `foreach` form does not, and moves no parameter either.
     """
-    if function.code is not _FUNCTIONAL_CODE or "capturable" not in kwargs:
+    function, *rest = args
+    if not is_a(function, FunctionTracker) or "capturable" not in kwargs:
         return MISSING
     given = {**kwargs, "capturable": ConstantTracker(True)}
     if function.real is adam and _may_be_zero(t, kwargs["lr"]):
         given["foreach"] = ConstantTracker(kwargs["fused"].constant() is not True)
-    return Invoke(_calls.frame_for(t, function, args, given))
+    return Invoke(_calls.frame_for(t, function, rest, given))
 
 
 def _may_be_zero(t: Space, rate: VariableTracker) -> bool:
@@ -62,31 +74,36 @@ def _may_be_zero(t: Space, rate: VariableTracker) -> bool:
 NOT_ZERO = Custom("{value} != 0", bool, "a number that is not 0")
 
 
-def separation(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
+@handlers.handles(REQUESTED_BREAK)
+def separation(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """Ignore the breaks of torch.optim around a step, which are there for the benefit of
     AOTAutograd; where it turned out to need them, keep those that have a step before them."""
-    if not _inlining.is_graph_break(function.real):
-        return MISSING
     if t.policy.separates_steps and not t.graph.is_pure:
         return MISSING
     caller = None if t.frame is None else t.frame.globals.real.get("__name__")
     return NONE if caller == Optimizer.__module__ else MISSING
 
 
-def state_first(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs) -> Any:
+def _codes_of_init_group() -> Iterator[types.CodeType]:
+    """Yield the codes of `_init_group` of the optimizers of torch."""
+    for cls in vars(torch.optim).values():
+        if isinstance(cls, type) and issubclass(cls, Optimizer) and "_init_group" in vars(cls):
+            yield vars(cls)["_init_group"].__code__
+
+
+@handlers.handles(*_codes_of_init_group())
+def state_first(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """Make the state that a step would make, before `_init_group` is traced.
 
     The step that is being traced is about to make it. Where it has changed what that depends on,
     the graph makes the state.
     """
-    if function.code.co_name != "_init_group" or function.real is MISSING:
-        return MISSING
-    optimizer = args[0].real
-    is_of_torch = module_of(function.real).startswith("torch.optim.")
-    if not is_of_torch or not isinstance(optimizer, Optimizer) or not _is_untouched(t, optimizer):
+    function, owner, *rest = args
+    optimizer = owner.real
+    if not isinstance(optimizer, Optimizer) or not _is_untouched(t, optimizer):
         return MISSING
 
-    lists = [()] * len(args[2:])
+    lists = [()] * len(rest[1:])
     for group in optimizer.param_groups:
         gradients = {each: _gradient(t, each) for each in group["params"]}
         if any(gradients[each] is not None and not optimizer.state.get(each) for each in gradients):

@@ -14,10 +14,10 @@ from stator_bytecode import Result
 from stator_guards import AttrSource, CallSource, CapturedSource, Is, Source
 from torch.utils._config_module import ConfigModule
 
-from stator_variables._library._modes import Setting, put
 from stator_variables._objects import _new_values
 from stator_variables._objects._wrap import equal_to
 from stator_variables._space import Space
+from stator_variables._tensors._global_mode import Setting, put
 from stator_variables._tracker import (
     MISSING,
     Args,

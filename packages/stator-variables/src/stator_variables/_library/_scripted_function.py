@@ -9,12 +9,14 @@ scripted function.
 import re
 from typing import Any
 
+import attrs
 import torch
 from stator_bytecode import Frame, Invoke, OperationSteps, Result, operation
 from stator_guards import AttrSource, Is
 
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
+from stator_variables._trace._capture_state import CaptureState
 from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker, is_a, source_of
 from stator_variables._trackers import ConstantTracker, TensorTracker, is_none
 
@@ -42,18 +44,29 @@ def call(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return _run(t, _calls.frame_for(t, function, given, kwargs))
 
 
+@attrs.define(eq=False)
+class ScriptedCalls(CaptureState):
+    """Calls of scripted functions that are under way, by their number."""
+
+    depth: int = 0
+
+    def moment(self) -> tuple[Any, ...] | None:
+        return None if self.depth else ()
+
+
 @operation
 def _run(t: Space, frame: Frame) -> OperationSteps:
-    t.journal.assign(t, scripted=t.scripted + 1)
+    calls = t.state(ScriptedCalls)
+    t.journal.assign(calls, depth=calls.depth + 1)
     try:
         return (yield Invoke(frame))
     finally:
-        t.journal.assign(t, scripted=t.scripted - 1)
+        t.journal.assign(calls, depth=calls.depth - 1)
 
 
 @handlers.handles(_jit.is_scripting, torch._jit_internal.is_scripting)
 def is_scripting(t: Space, args: Args, kwargs: Kwargs) -> ConstantTracker:
-    return ConstantTracker(t.scripted > 0)
+    return ConstantTracker(t.state(ScriptedCalls).depth > 0)
 
 
 def _converts_nothing(schema: Any, given: list[Any], kwargs: Kwargs) -> bool:

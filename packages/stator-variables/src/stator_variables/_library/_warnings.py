@@ -9,19 +9,49 @@ filter turns warnings of the category into exceptions, or the program has its ow
 these break at the call, which runs natively.
 """
 
+from __future__ import annotations
+
 import types
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import attrs
 from stator_bytecode import Frame
 from stator_guards import CallSource, CapturedSource, Truth
 
+from stator_variables._emitter import Emitter
 from stator_variables._runtime._support import give_warning_at
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, is_a
+from stator_variables._trace._capture_state import CaptureState
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import NONE, ClassTracker, ConstantTracker, NewClassTracker, is_none
 
 handlers = FunctionTable("warning")
+
+
+@attrs.define(eq=False)
+class Warnings(CaptureState):
+    """The warnings that the entry gives."""
+
+    given: tuple[GivenWarning, ...] = ()
+
+    def emit(self, e: Emitter) -> None:
+        for warning in self.given:
+            give, category = e.capture(warning.give), e.capture(warning.category)
+            e.lines.append(f"{give}({warning.text!r}, {category}, {e.listed(warning.place)})")
+
+
+@attrs.frozen(eq=False)
+class GivenWarning:
+    """One warning: `give(text, category, *place)`."""
+
+    give: Callable[..., object]
+    text: str
+    category: type[Warning]
+    place: Sequence[VariableTracker]
+
+
 _NAMES = ("message", "category", "stacklevel", "source")
 _MODULE: Any = warnings
 
@@ -48,7 +78,9 @@ def warn(t: Space, args: Args, kwargs: Kwargs) -> Any:
         place = [ConstantTracker(outer + 1)]
     else:
         give, place = give_warning_at, _place(t, visible[-level])
-    t.journal.assign(t, warnings=(*t.warnings, (give, text, category, place)))
+    warnings_given = t.state(Warnings)
+    warning = GivenWarning(give, text, category, place)
+    t.journal.assign(warnings_given, given=(*warnings_given.given, warning))
     return NONE
 
 
@@ -95,7 +127,7 @@ def _is_recorder(show: object) -> bool:
 
 def _refuse_reading(t: Space) -> None:
     """Refuse to read, from here on, the list that the warning is going to be in."""
-    if t.warnings or not _is_recorder(show := _MODULE._showwarnmsg_impl):
+    if t.state(Warnings).given or not _is_recorder(show := _MODULE._showwarnmsg_impl):
         return
     recorded = show.__self__
     if id(recorded) in t.heap.trackers:

@@ -8,13 +8,15 @@ sources which are inputs; symbolic ones as constants, and decisions on them, bot
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
+import attrs
 from stator_guards import Custom, Equals, Is, Source, TypeIs
 
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._pure import TRUTHS
 from stator_variables._space import Space
+from stator_variables._trace._capture_state import CaptureState
 from stator_variables._tracker import VariableTracker, is_a
 from stator_variables._trackers import (
     ConstantTracker,
@@ -23,6 +25,19 @@ from stator_variables._trackers import (
     SliceTracker,
     TextTracker,
 )
+
+
+@attrs.define(eq=False)
+class VaryingNumbers(CaptureState):
+    """The sources of numbers that are others for other symbolic arguments, in the result of a
+    cached function: they are inputs at once."""
+
+    may_repeat: ClassVar[bool] = True
+
+    sources: set[Source] = attrs.Factory(set)
+
+    def moment(self) -> tuple[Any, ...]:
+        return (len(self.sources),)
 
 
 def build_number(
@@ -38,7 +53,7 @@ def build_number(
 
 
 def build_atom(t: Space, real: object, source: Source, *, at_once: bool = False) -> VariableTracker:
-    at_once = at_once or source in t.cached.varying
+    at_once = at_once or source in t.state(VaryingNumbers).sources
     if type(real) in (int, float) and t.policy.number_is_symbolic(source, real, at_once):
         t.guard(source, TypeIs(type(real)))
         return symbolic_number(t, real, source)

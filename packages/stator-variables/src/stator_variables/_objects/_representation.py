@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
+import attrs
 from stator_bytecode import OperationSteps, Result, operation, settle
 
 from stator_variables._objects._method_table import settle_all
 from stator_variables._objects._text import text_of
 from stator_variables._space import Space
+from stator_variables._trace._capture_state import CaptureState
 from stator_variables._tracker import VariableTracker
 from stator_variables._trackers import ConstantTracker
 
@@ -19,19 +21,30 @@ def shown(
     return in_turn(t, vt, again, joined(t, list(items), start, end))
 
 
+@attrs.define(eq=False)
+class Representations(CaptureState):
+    """The containers whose `repr` is under way, outermost first."""
+
+    containers: list[VariableTracker] = attrs.Factory(list)
+
+    def moment(self) -> tuple[Any, ...]:
+        return (len(self.containers),)
+
+
 @operation
 def in_turn(t: Space, vt: VariableTracker, again: str, text: Result) -> OperationSteps:
     """Return the text, or `again` where that of the same container is under way
     (`Py_ReprEnter`)."""
-    if any(other is vt for other in t.representing):
+    under_way = t.state(Representations).containers
+    if any(other is vt for other in under_way):
         return ConstantTracker(again)
-    depth = len(t.representing)
-    t.representing.append(vt)
-    t.journal.record(lambda: t.representing.__delitem__(slice(depth, None)))
+    depth = len(under_way)
+    under_way.append(vt)
+    t.journal.record(lambda: under_way.__delitem__(slice(depth, None)))
     try:
         return (yield from settle(text))
     finally:
-        del t.representing[depth:]
+        del under_way[depth:]
 
 
 @operation

@@ -44,7 +44,7 @@ from stator_variables._objects._wrap import builtins_of, new_namespace, wrap_ite
 from stator_variables._protocols import _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tensors import _subclasses, _torch_calls, _torch_functions
+from stator_variables._tensors import _subclasses, _torch_calls
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a, real_of
 from stator_variables._trackers import (
     NONE,
@@ -400,7 +400,8 @@ def _storage(t: Space, cls: type, new: Any, args: Args, kwargs: Kwargs) -> Any:
     if new is collections.deque.__new__:
         return DequeTracker([], cls)
     if new is _NEW_TENSOR and not kwargs and not any(is_a(vt, SubclassTracker) for vt in args):
-        return _subclasses.around(t, _torch_functions.construct(t, args, {}, of=None), cls)
+        construct = t.handlers.get(torch.Tensor)
+        return MISSING if construct is None else _subclasses.around(t, construct(t, args, {}), cls)
     if new is set.__new__:
         return SetTracker(cls)
     if issubclass(cls, BaseException) and new.__self__.__module__ == "builtins":

@@ -13,13 +13,15 @@ from typing import Any
 import torch
 from stator_bytecode import OPERATOR_NAMES
 
+from stator_variables._handler_keys import ARRAY_OPERATOR
 from stator_variables._pure import NUMPY
 from stator_variables._runtime._support import give_warning
 from stator_variables._space import Space
 from stator_variables._tensors import _array_tensors, _arrays, _torch_calls
-from stator_variables._tracker import Args, VariableTracker, is_a
+from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import ArrayTracker, ConstantTracker, TensorTracker
 
+handlers = FunctionTable("operator of arrays")
 _OPERATORS = {getattr(operator, f"__{name}__") for name in OPERATOR_NAMES.values()}
 _IN_PLACE = {
     getattr(operator, f"__i{name}__"): getattr(operator, f"__{name}__")
@@ -37,8 +39,11 @@ def is_operator(function: Callable[..., Any], operands: Sequence[Any]) -> bool:
     return is_a(left, TensorTracker) and is_a(right, ArrayTracker) and right.cls is NUMPY.ndarray
 
 
-def operate(t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Any:
+@handlers.handles(ARRAY_OPERATOR)
+def operate(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """An operator or subscript with an array on one side."""
+    function: Any = args[0]
+    operands = args[1:]
     if not is_operator(function, operands):
         return _arrays.operate(t, function, *operands)
     plain = _IN_PLACE.get(function, function)

@@ -22,6 +22,7 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
+from stator_variables._tensors._history import reached_leaves
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     NONE,
@@ -231,21 +232,6 @@ def _refuse_unordinary(t: Space, leaves: Sequence[Any]) -> None:
         raise _refusal(t, "a hook on a parameter")
     for vt in leaves:
         t.guard(vt.source, UNHOOKED)
-
-
-def reached_leaves(roots: Sequence[Tensor]) -> list[Tensor]:
-    """Return the leaves in the history of fake tensors."""
-    leaves = {id(root): root for root in roots if root.requires_grad and root.grad_fn is None}
-    pending: list[Any] = [root.grad_fn for root in roots if root.grad_fn is not None]
-    seen = set(pending)
-    while pending:
-        node = pending.pop()
-        if (leaf := getattr(node, "variable", None)) is not None:
-            leaves[id(leaf)] = leaf
-        following = {each for each, _ in node.next_functions if each is not None} - seen
-        seen |= following
-        pending += following
-    return [*leaves.values()]
 
 
 def _is_ordinary(vt: Any) -> bool:

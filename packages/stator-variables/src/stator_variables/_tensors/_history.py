@@ -1,5 +1,6 @@
 """The autograd history of a tensor, read without changing it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -74,3 +75,18 @@ LEAF = Custom(
 NO_LEAF = Custom(
     "{fn}({value}) if {value}._is_view() else not {value}.is_leaf", is_no_leaf, "no leaf"
 )
+
+
+def reached_leaves(roots: Sequence[Tensor]) -> list[Tensor]:
+    """Return the leaves in the history of fake tensors."""
+    leaves = {id(root): root for root in roots if root.requires_grad and root.grad_fn is None}
+    pending: list[Any] = [root.grad_fn for root in roots if root.grad_fn is not None]
+    seen = set(pending)
+    while pending:
+        node = pending.pop()
+        if (leaf := getattr(node, "variable", None)) is not None:
+            leaves[id(leaf)] = leaf
+        following = {each for each, _ in node.next_functions if each is not None} - seen
+        seen |= following
+        pending += following
+    return [*leaves.values()]

@@ -21,14 +21,11 @@ from torch.nested._internal.nested_tensor import NestedTensor
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._history import history_of
-from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import MISSING, VariableTracker
 from stator_variables._trackers import NONE, ConstantTracker, TensorTracker
 
-handlers = FunctionTable("jagged tensor")
-_make_of_offsets: Any = nested_tensor.nested_view_from_values_offsets
-_make_of_lengths: Any = nested_tensor.nested_view_from_values_offsets_lengths
-MAKERS = (_make_of_offsets, _make_of_lengths, nested_tensor.nested_from_padded)
-"""The functions that every way of making one ends with."""
+make_of_offsets: Any = nested_tensor.nested_view_from_values_offsets
+make_of_lengths: Any = nested_tensor.nested_view_from_values_offsets_lengths
 BOUNDS = ("min_seqlen", "max_seqlen")
 
 
@@ -61,7 +58,7 @@ def nested_view(
     longest: int | None = None,
 ) -> Any:
     """The jagged tensor of these parts; it has their history in whatever mode it is first used."""
-    make = _make_of_offsets if lengths is None else partial(_make_of_lengths, lengths=lengths)
+    make = make_of_offsets if lengths is None else partial(make_of_lengths, lengths=lengths)
     with torch.set_grad_enabled(values.requires_grad):
         return make(values, offsets, ragged_idx=ragged, min_seqlen=shortest, max_seqlen=longest)
 
@@ -125,15 +122,6 @@ def _bound(t: Space, read: Any, real: object, source: Source) -> VariableTracker
         return NONE
     traced = t.graph.number_input(CallSource(read, source), value, read.__name__)
     return _torch_calls.number(t, traced)
-
-
-@handlers.handles_each({maker: maker for maker in MAKERS})
-def make(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
-    """A jagged tensor that the program puts together: its offsets are the ones that were given."""
-    for part in (*args, *kwargs.values()):
-        if is_a(part, TensorTracker):
-            t.journal.put(t.parts, id(part.example), part)
-    return _torch_calls.record_without_modes(t, of, args, kwargs)
 
 
 _PARTS = frozenset({"_offsets", "_lengths", "_min_seqlen_tensor", "_max_seqlen_tensor"})

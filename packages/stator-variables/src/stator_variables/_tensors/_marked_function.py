@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from stator_variables._applevel import _marked_function
+from stator_variables._handler_keys import MARKED_BY_TORCH
 from stator_variables._objects import _new_values
 from stator_variables._objects._inlining import NONSTRICT, has_mark
 from stator_variables._objects._method_table import app_level
@@ -31,9 +32,11 @@ from stator_variables._tracker import Args, FunctionTable, Kwargs
 handlers = FunctionTable("marked function")
 
 
+@handlers.handles(MARKED_BY_TORCH)
 @operation
-def call_marked(t: Space, function: object, args: Args, kwargs: Kwargs) -> OperationSteps:
-    given = [function, TupleTracker(list(args)), _new_values.new_dict(kwargs)]
+def call_marked(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
+    function, *rest = args
+    given = [function, TupleTracker(rest), _new_values.new_dict(kwargs)]
     return (yield from settle(app_level(t, _marked_function.call_marked, given)))
 
 

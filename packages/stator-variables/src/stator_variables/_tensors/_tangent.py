@@ -13,9 +13,13 @@ import torch
 from stator_guards import Custom, Source
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.fx import Graph
 
 from stator_variables._space import Space
+from stator_variables._tensors._global_mode import Setting
 
+ENTER: Any = torch._C._enter_dual_level
+EXIT: Any = torch._C._exit_dual_level
 _make_dual: Any = torch._VF._make_dual
 _unpack_dual: Any = torch._VF._unpack_dual
 
@@ -77,3 +81,31 @@ def with_tangent(fake: Any, real: Tensor) -> Any:
     with fake.fake_mode:
         made = torch.empty_like(fake, requires_grad=tangent is Tangent.DIFFERENTIABLE)
         return _make_dual(fake, made, level=0)
+
+
+def set_level(is_open: bool) -> None:
+    """Enter the level, or leave it, unless that is so already."""
+    if is_level_open() is not is_open:
+        ENTER() if is_open else EXIT(level=0)
+
+
+LEVEL = Setting(is_level_open, set_level, "set_dual_level")
+"""The level as a mode, to leave it when a graph has raised. It is none of a space's modes: to leave
+it for a moment would end all tangents."""
+
+
+def enters_level(graph: Graph, *, and_stays: bool = False) -> bool:
+    """Return True if a graph enters a level; with `and_stays`, if it does not leave it either."""
+    targets = [node.target for node in graph.nodes]
+    return targets.count(ENTER) > (targets.count(EXIT) if and_stays else 0)
+
+
+def mark_levels(graph: Graph) -> None:
+    """Mark the operators of a graph that run under a level: a compiler takes all of them, or none,
+    as no tangent crosses the border of a graph."""
+    is_inside = False
+    for node in graph.nodes:
+        is_inside = is_inside or node.target is ENTER
+        if is_inside:
+            node.meta["level"] = True
+        is_inside = is_inside and node.target is not EXIT

@@ -12,13 +12,14 @@ from stator_bytecode import Result
 from torch.nn import Module
 
 from stator_variables._defining_module import module_of
+from stator_variables._handler_keys import BY_NAME
 from stator_variables._objects import _dict_entries
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tensors import _array_tensors, _torch_calls
+from stator_variables._tensors import _array_conversions, _torch_calls
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import ArrayTracker, ConstantTracker, NumberTracker, TensorTracker
 
@@ -47,7 +48,7 @@ def construct(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     if len(args) == 1 and is_a(first, SequenceTracker) and first.cls in (list, tuple):
         return _torch_calls.record(t, torch.tensor, [first], named)
     if len(args) == 1 and is_a(first, ArrayTracker) and first.tensor.example.dim():
-        return _array_tensors.from_array(t, args, named, torch.as_tensor)
+        return _array_conversions.from_array(t, args, named, torch.as_tensor)
     sizes = first.items if len(args) == 1 and getattr(first, "cls", None) is torch.Size else args
     if any(vt.cls is not int for vt in sizes):
         raise t.unsupported(
@@ -222,14 +223,17 @@ for _function in (_LEVELS.maybe_get_level, _LEVELS.maybe_get_bdim):
     _of_levels(_function, lambda depth: MISSING if depth else -1)
 
 
-def call_by_name(t: Space, function: Any, args: Args) -> object:
-    """Call functions found by name, so that their module need not be imported; None for all
+@handlers.handles(BY_NAME)
+def call_by_name(t: Space, args: Args, kwargs: Kwargs) -> Result:
+    """Call functions found by name, so that their module need not be imported; MISSING for all
     others.
 
     `torch.onnx.is_in_onnx_export`; `is_compiling` of `torch._dynamo`; `mark_static` of a size,
     which makes it a constant from here on; and what functions of torch test of sizes, which
     natively are ints, except the ragged one of a jagged tensor.
     """
+    vt, *args = args
+    function: Any = vt.real
     module = module_of(function)
     if function.__name__ == "is_compiling" and module.startswith("torch._dynamo"):
         return is_compiling(t, [], {})
@@ -240,7 +244,7 @@ def call_by_name(t: Space, function: Any, args: Args) -> object:
         return (
             args[0]
             if function.__name__ in ("guard_or_false", "guard_or_true") and args[0].cls is bool
-            else None
+            else MISSING
         )
     if (
         function.__name__ == "mark_static"
@@ -251,4 +255,4 @@ def call_by_name(t: Space, function: Any, args: Args) -> object:
         int(args[0].example.size(args[1].constant()))
         return ConstantTracker(None)
     is_export_query = function.__name__ == "is_in_onnx_export" and module.startswith("torch.onnx")
-    return ConstantTracker(False) if is_export_query else None
+    return ConstantTracker(False) if is_export_query else MISSING

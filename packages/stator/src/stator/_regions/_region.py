@@ -200,7 +200,7 @@ class Region:
             entry = found_or_made(place.cache, key, state, make, waits=not self.options.tiered)
             place.forget_dropped()
             place.served = ()
-            if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
+            if entry is not None and not entry.data.has_begun and not entry.guards.check(*state):
                 # while it was made, another thread or the collector changed what it stands on
                 entry = None
         if entry is None:
@@ -218,7 +218,7 @@ class Region:
             place.use(key, entry)
         else:
             place.newest[key] = entry
-        result = _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
+        result = _first_run(entry, state) if entry.data.has_begun else entry.run(*state)
         if found is None and place is self.root and type(result) is Goto:
             self.single_use.begin(entry)
         return result
@@ -443,7 +443,7 @@ def _count_ends(sites: list[CallSite], entry: Entry, pool: EntryPool, left: int)
 def _first_run(entry: Entry, state: FlatState) -> object:
     """Run an entry whose trace made calls of cached functions. Its guards hold only then; to check
     them once plans how they are watched, which the second call would have to do."""
-    entry.data.made_calls = False
+    entry.data.has_begun = False
     result = entry.run(*state)
     entry.guards.check(*state)
     return result

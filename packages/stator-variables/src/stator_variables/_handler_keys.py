@@ -1,0 +1,18 @@
+"""Keys of handlers that are not found by a real function.
+
+Functions that are made anew with equal code have their code as the key. Such a handler, and those
+of MARKED_BY_TORCH and BY_NAME, get the function as their first argument.
+"""
+
+REQUESTED_BREAK = "a call of graph_break()"
+"""Calls that request a break: the handler leaves some of them out."""
+GENERATED_FORWARD = "the code of a graph module"
+"""The code that fx has generated for a graph."""
+MARKED_BY_TORCH = "a function that nonstrict_trace or leaf_function marks"
+BY_NAME = "a function that is found by its name"
+"""Functions whose module need not be imported."""
+ARRAY_OPERATOR = "an operator with an array of NumPy"
+"""The handler gets the real operator as its first argument."""
+DRAW_AHEAD = "an operator that is given a generator"
+"""The handler gets the operator as its first argument. MISSING: the generator is one of torch's
+own, and the handler has taken it out of the keywords."""

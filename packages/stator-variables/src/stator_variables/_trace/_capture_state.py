@@ -1,0 +1,92 @@
+"""The state that a capture keeps in one trace, and its effects in the entry.
+
+    @attrs.define(eq=False)
+    class Calls(CaptureState):                 t.state(Calls): one object for each trace
+        made: tuple[str, ...] = ()             t.journal.assign(t.state(Calls), made=(...))
+
+        def emit(self, e): ...                 appends lines of the entry, behind its graph
+
+Each field is written through the journal, so that a break takes back what followed it.
+"""
+
+from enum import IntEnum, auto
+from typing import Any, ClassVar, TypeVar
+
+import attrs
+from attrs import Factory, define
+
+
+class Phase(IntEnum):
+    """The place of effects in an entry, all of which are behind its graph."""
+
+    BEFORE_CHANGES = auto()
+    """Before existing objects are changed."""
+    AFTER_CHANGES = auto()
+    """After that, before global modes are set."""
+
+
+@define(eq=False)
+class CaptureState:
+    """The state of one capture in one trace, made when it is first needed, without arguments."""
+
+    phase: ClassVar[Phase] = Phase.BEFORE_CHANGES
+    may_repeat: ClassVar[bool] = False
+    """The body of an operator may change it, however often the operator runs it."""
+
+    def emit(self, e: Any) -> None:
+        """Append the lines that have the effects to an Emitter; none where there is only state."""
+
+    def has_begun(self) -> bool:
+        """Return True if effects were had while tracing, which the first run has to complete."""
+        return False
+
+    def moment(self) -> tuple[Any, ...] | None:
+        """Return the part of the state that a call has to leave as it is, so that an equal call
+        need not be interpreted; none of its items is true while there is no state.
+
+        None: no call is repeated now.
+        """
+        return tuple(getattr(self, each.name) for each in attrs.fields(type(self)))
+
+
+S = TypeVar("S", bound=CaptureState)
+
+
+@define(eq=False)
+class CaptureStates:
+    """The states of all captures in one trace, by their classes."""
+
+    made: dict[type[CaptureState], CaptureState] = Factory(dict)
+
+    def get(self, cls: type[S]) -> S:
+        """Return the one state of a class."""
+        found = self.made.get(cls)
+        if found is None:
+            found = self.made[cls] = cls()
+        return found  # type: ignore[return-value]  # the dict has one of each class
+
+    def emit(self, e: Any, phase: Phase) -> None:
+        """Emit the effects of a phase, in the order in which the states were first needed."""
+        for state in self.made.values():
+            if state.phase is phase:
+                state.emit(e)
+
+    def have_begun(self) -> bool:
+        """Return True if effects were had while tracing."""
+        return any(state.has_begun() for state in self.made.values())
+
+    def effects(self) -> dict[type[CaptureState], tuple[Any, ...] | None]:
+        """Return the moments of all that no body of an operator may change."""
+        found = {cls: state.moment() for cls, state in self.made.items() if not cls.may_repeat}
+        return {cls: moment for cls, moment in found.items() if moment is None or any(moment)}
+
+    def moments(self) -> tuple[Any, ...] | None:
+        """Return the moments of all captures that have a state; None where no call is repeated."""
+        found = []
+        for cls, state in self.made.items():
+            moment = state.moment()
+            if moment is None:
+                return None
+            if any(moment):
+                found.append((cls, moment))
+        return tuple(found)
