@@ -18,7 +18,14 @@ from typing import Any
 import torch
 from attrs import Factory, define, field, frozen
 from stator_bytecode.errors import Unsupported
-from stator_guards import CANNOT_READ, Guard, PartSource, Source, TensorMatch
+from stator_guards import (
+    CANNOT_READ,
+    Guard,
+    PartSource,
+    Source,
+    TensorMatch,
+    moved_source,
+)
 from stator_variables import (
     MISSING,
     Args,
@@ -40,6 +47,7 @@ from stator_variables import (
 from torch.fx import Node
 from torch.utils._pytree import SUPPORTED_NODES
 
+from stator_subgraphs._alike_facts import AlikeFacts
 from stator_subgraphs._fragment import Fragment, fragment_of, record_again
 from stator_subgraphs._operators._reuse import (
     Alias,
@@ -47,7 +55,6 @@ from stator_subgraphs._operators._reuse import (
     RegionCall,
     ValueOrigin,
     kind_with_history,
-    moved_source,
     rely_on,
 )
 from stator_subgraphs._state import GraphState
@@ -259,6 +266,7 @@ class Summary:
     kinds: list[Any]
     """The kinds of the inputs of the nodes."""
     result: ValueOrigin
+    alike: AlikeFacts
 
     def repeat(self, state: GraphState, call: RegionCall) -> Any:
         t, values = call.t, ValuesOfParts(call)
@@ -277,9 +285,19 @@ class Summary:
         except Unsupported:  # interpreted, it is refused where the program does it
             t.graph.rollback(mark)
             return MISSING
-        rely_on(t, self.facts, self.aliased, moved)
+        self._rely_on(t, moved)
         t.heap.repeated.append(lambda: self._read_again(moved))
         return _result(t, self.result, call, nodes)
+
+    def _rely_on(self, t: Space, moved: dict[Any, Source]) -> None:
+        """Guard the facts, those about each object of its own as facts that are alike."""
+        if t.makes_leaves:  # some facts need no guard then
+            rely_on(t, self.facts, self.aliased, moved)
+            return
+        rely_on(t, self.alike.rest, self.aliased, moved)
+        for name, facts in self.alike.of_objects.items():
+            if moved[name] != self.alike.first[name]:
+                t.guard_alike(facts, moved[name])
 
     def _tensors(
         self, call: RegionCall, values: ValuesOfParts, moved: dict[Any, Source]
@@ -362,14 +380,16 @@ def summary_of(interpreted: InterpretedCall, state: GraphState) -> Summary | Non
     kinds = [kind_with_history(traced.example) for traced in fragment.values]
     rest = [fact for fact in facts.found if type(fact.kind) is not TensorMatch]
     read = [*_objects_read(call, facts)]
-    return Summary(call, rest, facts.aliased, read, tensors, fragment, kinds, result)
+    metadata = [fact for fact in facts.found if type(fact.kind) is TensorMatch]
+    alike = AlikeFacts.of(call, rest, facts.aliased, metadata)
+    return Summary(call, rest, facts.aliased, read, tensors, fragment, kinds, result, alike)
 
 
 def _reads_part_of_tensor(call: RegionCall) -> bool:
     """Return True if more was read of a tensor among the arguments than what its kind has."""
     tensors = (vt for vt in call.leaves if is_a(vt, TensorTracker))
     sources = {vt.source for vt in tensors if vt.source is not None}
-    for guard in call.t.guards.values() if sources else ():
+    for guard in call.t.every_guard() if sources else ():
         for source in guard.sources:
             is_kind = source in sources and type(guard.kind) is TensorMatch
             if not is_kind and any(step in sources for step in source.steps()):

@@ -27,7 +27,7 @@ from stator_bytecode import (
     layout_of,
 )
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError, Unsupported
-from stator_guards import Guard
+from stator_guards import Guard, expanded
 
 from stator._capture._gradient_hooks import has_hook_outside, place_hooks
 from stator._capture._release import release, without_frames
@@ -300,7 +300,7 @@ def _written_down(
     place_hooks(emitter, graph)
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
-    outdated = tuple(variables.outdated_guards(tracing, guards))
+    outdated = tuple(variables.outdated_guards(tracing, expanded(guards)))
     spent = time.perf_counter() - started
     leaves = isinstance(outcome, Escaped) and outcome.leaves
     raises = outcome.exception.cls.__name__ if isinstance(outcome, Escaped) else ""
