@@ -73,6 +73,8 @@ class TraceResult:
     """
     outdated: tuple[Guard, ...] = ()
     """The guards that do not hold any more when the entry has run, because of its effects."""
+    equal_calls: tuple[str, ...] = ()
+    """Lines about calls that were recorded like earlier ones, and about those that were not."""
     serves_one_call: bool = False
     """No later call takes the entry, so that its graph is not compiled."""
 
@@ -307,7 +309,14 @@ def _written_down(
     return TraceResult(
         *(captured, emitter, guards, result, point, values, raises, leaves, reason, spent),
         outdated=outdated,
+        equal_calls=_lines_of_equal_calls(tracing),
     )
+
+
+def _lines_of_equal_calls(tracing: variables.Space) -> tuple[str, ...]:
+    """Return the record of equal calls; a graph layer may keep none."""
+    record = getattr(tracing.equal_calls, "record", None)
+    return () if record is None else tuple(record.lines())
 
 
 def _broken_at_raise(needed: variables.RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:

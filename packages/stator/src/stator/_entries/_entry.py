@@ -87,6 +87,7 @@ class EntryData:
     failures: list[str] = attrs.field(factory=list)  # the last error of the graph when it ran
     uncompiled: tuple[Uncompiled, ...] = ()  # operators that run as they are
     pieces: tuple[CompiledPiece, ...] = ()  # of a graph that is not compiled as a whole
+    equal_calls: tuple[str, ...] = ()  # lines about calls recorded like earlier ones
     made_calls: bool = False  # of cached functions, while tracing: the first run has to follow
     ends: LocalEnds = attrs.field(factory=LocalEnds)
     begins_step: bool = False  # the first entry of a call under CUDA graphs
@@ -161,6 +162,7 @@ def _entry_data(
         forgives=options.fallback,
         uncompiled=check_compiled(target.name, lowered, count, options),
         pieces=() if lowered is None else lowered.pieces,
+        equal_calls=traced.equal_calls,
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
         ends=_local_ends(traced, target, state),
         begins_step=isinstance(target, Root) and uses_steps(options.backend),
