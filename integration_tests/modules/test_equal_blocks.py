@@ -475,3 +475,45 @@ def test_what_equal_calls_keep_is_released_with_the_trace() -> None:
         gc.enable()
     assert alive
     assert not any(alive)
+
+
+REPORTED = {
+    "eval": (set_eval_of_dropout, "layers.2 was not: dropout.training is"),
+    "frozen": (freeze, "layers.2 was not: up.weight is one with requires_grad False"),
+    "scale": (lambda layers, i: setattr(layers[i], "scale", 2.0), "layers.2 was not: scale is 2.0"),
+    "hook": (
+        lambda layers, i: layers[i].register_forward_hook(lambda *args: None),
+        "layers.2 was not: _forward_hooks is",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "line"), REPORTED.values(), ids=REPORTED)
+def test_the_report_names_the_block_that_differs_and_how(change: Any, line: str) -> None:
+    model = Stack()
+    change(model.layers, 2)
+    compiled: Any = stator.compile(model, backend="eager")
+    with torch.no_grad():
+        compiled(torch.randn(2, SIZE))
+    text = str(compiled.report)
+    assert "calls of Block that were recorded like an earlier one: 2" in text
+    assert line in text
+
+
+def test_the_report_of_equal_blocks_has_no_differences() -> None:
+    compiled: Any = stator.compile(Stack(), backend="eager")
+    with torch.no_grad():
+        compiled(torch.randn(2, SIZE))
+    [*lines] = compiled.report.entries[0].equal_calls
+    assert lines == ["calls of Block that were recorded like an earlier one: 3"]
+
+
+def test_a_reason_names_the_block_that_has_changed() -> None:
+    model: Any = Stack()
+    compiled: Any = stator.compile(model, backend="eager")
+    for _ in range(2):
+        with torch.no_grad():
+            compiled(torch.randn(2, SIZE))
+        model.layers[3].dropout.eval()
+    assert "layers" in compiled.report.recompiles[0].source
+    assert "['3']" in compiled.report.recompiles[0].source

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stator_guards._cache import Cache, Checked, Entry, RecompileLimitWarning, RecompileReason
 from stator_guards._container import AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length, LongerThan
+from stator_guards._equal_roots import EACH, EqualFacts, EqualRoots, expanded, moved_source
 from stator_guards._guard import CANNOT_READ, Failure, Guard, Kind
 from stator_guards._guard_set import GuardSet, compile_guards
 from stator_guards._loads import Loads
@@ -79,6 +80,7 @@ __all__ += ["Custom", "DistinctObject", "SameObject", "ShapeExpression"]
 if TYPE_CHECKING or _find_spec("torch"):  # else `import *` works without them
     __all__ += ["DistinctStorages", "GlobalState", "TensorMatch"]
     __all__ += ["GradientSource", "history_words", "unhooked_words"]
+__all__ += ["EACH", "EqualFacts", "EqualRoots", "expanded", "moved_source"]
 # sources
 __all__ += [
     "CallSource",

@@ -16,11 +16,13 @@ from typing import Any
 from attrs import Factory, define
 
 from stator_guards._cells import Cells, Words
+from stator_guards._equal_words import RootFact
 from stator_guards._guard import CANNOT_READ, Guard
 from stator_guards._loads import Loads
 from stator_guards._memory import WORD, ObjectLayout, WordReader
 from stator_guards._part_source import PartSource
-from stator_guards._plan import Group, can_be_root, holds_on, is_same, read, stays
+from stator_guards._plan import Group, can_be_root
+from stator_guards._recording import holds_on, is_same, read, stays
 from stator_guards._root_template import OtherStructure, RootTemplate, template_of
 from stator_guards._source import ParameterSource, Source, State
 
@@ -308,7 +310,7 @@ class Watch:
         try:
             if not self._check_again([*facts], old, now, values, state):
                 return None
-        except (Restructured, *CANNOT_READ):
+        except (Restructured, OtherStructure, *CANNOT_READ):
             return self.bind(root, state)
         values.pop(self.group.root, None)  # type: ignore[arg-type]
         made = self._binding(old.words, old.places, now, values)
@@ -323,11 +325,13 @@ class Watch:
         values: dict[Source, Any],
         state: State,
     ) -> bool:
-        """Read sources again into `values` and check guards. Raises Restructured."""
+        """Read sources again into `values` and check guards. Raises Restructured, and
+        OtherStructure."""
         sources = [
             fact for fact in facts if isinstance(fact, Source) and fact not in self.group.inline
         ]
         guards = [fact for fact in facts if isinstance(fact, Guard)]
+        of_roots = [fact for fact in facts if isinstance(fact, RootFact)]
         # wholes first: a part of one that was replaced is not read
         for source in sorted([*sources, *self.group.inline], key=self._is_leaf):
             if self._is_replaced(source, old, values, state):
@@ -339,6 +343,11 @@ class Watch:
 
         for guard in guards:
             if not guard.kind.holds(values[guard.source], state):  # type: ignore[index]
+                return False
+
+        for fact in of_roots:
+            equal = self.group.equal[fact.guard]
+            if not equal.still_hold(fact, values, state, old.words, now):
                 return False
 
         cells = Cells(self.layout)
@@ -415,6 +424,8 @@ def _differing(now: bytes, before: bytes) -> list[int]:
 
 def _origin(fact: object) -> Source | None:
     """The container to blame for a change of the word that a fact stands on."""
+    if isinstance(fact, RootFact):
+        return fact.root
     return (
         fact.source if isinstance(fact, Guard) else fact.base if isinstance(fact, Source) else None
     )

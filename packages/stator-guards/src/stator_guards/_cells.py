@@ -7,9 +7,11 @@ value proves it from then on. `Cells` holds every object it points into, so no w
 freed memory.
 """
 
+from __future__ import annotations
+
 import gc
 from collections import OrderedDict, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FunctionType, MappingProxyType, ModuleType, NoneType
 
 from attrs import Factory, define, frozen
@@ -76,6 +78,28 @@ class Cells:
             self.owners[address] = holder
         self._added.append(address)
         return True
+
+    def are_known(self, addresses: Mapping[int, int], held: bytes) -> bool:
+        """Return False if a word among these was recorded with another value than it has in `held`,
+        at the index of its address."""
+        values = memoryview(held).cast("Q")
+        return all(
+            self.words.get(address, values[i]) == values[i] for address, i in addresses.items()
+        )
+
+    def add_all(self, fact: object, words: Words, held: bytes) -> None:
+        """Add words that were recorded for `fact`, with their values."""
+        values = memoryview(held).cast("Q")
+        alone = [fact]  # one for all words: what is added to one of them is checked with all
+        for address, i in words.indices.items():
+            if address in self.words:
+                self.facts[address] = [*self.facts[address], fact]
+            else:
+                self.words[address] = values[i]
+                self.facts[address] = alone
+        for address, holder in words.owners.items():
+            self.owners.setdefault(address, holder)
+        self.targets.update(words.targets)
 
     def pointer(self, obj: object, offset: int, target: object) -> bool:
         """Watch that a word inside `obj` keeps pointing at `target`."""
@@ -227,12 +251,12 @@ class Words:
     targets: dict[int, object]
 
     @classmethod
-    def of(cls, cells: Cells, root: object) -> "Words":
+    def of(cls, cells: Cells, root: object) -> Words:
         owners = {address: obj for address, obj in cells.owners.items() if obj is not root}
         indices = {address: i for i, address in enumerate(cells.words)}
         return cls(indices, [*cells.facts.values()], owners, cells.targets)
 
-    def without(self, facts: frozenset[int]) -> "Words":
+    def without(self, facts: frozenset[int]) -> Words:
         """The words that other facts than those with these ids stand on."""
         kept: dict[int, list[object]] = {}
         for address, standing in zip(self.indices, self.facts, strict=True):

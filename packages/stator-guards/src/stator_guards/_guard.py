@@ -109,6 +109,12 @@ class Kind:
         call."""
         return False
 
+    @property
+    def loop(self) -> tuple[Source, Sequence[Source], Sequence[Guard]] | None:
+        """Return a source, the objects that it stands for one after the other, and the guards that
+        hold for each: what the fact consists of, if it is about several objects alike."""
+        return None
+
     def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
         """Functions from the value to a case, each with the one case in which the fact can hold."""
         return ()

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 import attrs
 
 from stator_guards._dispatch import Discriminants, discriminants
+from stator_guards._equal_roots import EqualRoots, expanded
 from stator_guards._guard import Failure, Guard, Kind
 from stator_guards._loads import Loads
 from stator_guards._memory import ObjectLayout, layout
@@ -28,14 +29,20 @@ class GuardSet:
     """Compiled guards: `check(*state)` returns True if all hold. Immutable but for the state of its
     watches."""
 
-    guards: tuple[Guard, ...]
-    """The guards in the order they are tested, implied ones included."""
+    tested: tuple[Guard, ...]
+    """The guards in the order they are tested, implied ones included; one for the equal facts about
+    several objects."""
     parameters: tuple[str, ...]
     check: Predicate
     walk: Walk
     watched: str = ""
     """The text of the predicate that reads memory words, once there is one."""
     watching: Watching | None = None
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """The guards with one for each fact and object."""
+        return tuple(expanded(self.tested))
 
     @property
     def filename(self) -> str:
@@ -52,7 +59,7 @@ class GuardSet:
     @cached_property
     def discriminants(self) -> Discriminants:
         """Cases that exclude this set, see `_dispatch`."""
-        return discriminants(self.guards)
+        return discriminants(self.tested)
 
     def serve(self, loads: Loads) -> None:
         """Give values that the watched predicate has read to `loads`, whose call follows a
@@ -63,24 +70,24 @@ class GuardSet:
     def mirror(self, *state: object) -> bool:
         """Evaluate the guards one by one, without generated code."""
         named = self.state(state)
-        return all(guard.holds(named) for guard in self.guards)
+        return all(guard.holds(named) for guard in self.tested)
 
     def explain(self, *state: object) -> list[Failure]:
         """Explain why `check(*state)` is False, most informative failure first; empty only when it
         is True."""
         named = self.state(state)
-        failures = [guard.explain(named) for guard in _failing(self.guards, named)]
+        failures = [guard.explain(named) for guard in _failing(self.tested, named)]
         if not failures and not self.check(*state):
             failures = [Guard(None, Unexplained()).explain(named)]
         return failures
 
     def mend(self, *state: object) -> bool:
         """Mend the guards that fail; return whether all hold then. See `Kind.mend`."""
-        if all(guard.kind.turn is None for guard in self.guards):
+        if all(guard.kind.turn is None for guard in self.tested):
             return False
         named = self.state(state)
-        for _ in self.guards:
-            failing = list(_failing(self.guards, named))
+        for _ in self.tested:
+            failing = list(_failing(self.tested, named))
             if not failing or any(guard.kind.turn is None for guard in failing):
                 return not failing and self.check(*state)
             # one at a time: others may depend on it
@@ -91,7 +98,7 @@ class GuardSet:
     @property
     def is_gone(self) -> bool:
         """True if the set can never hold again, because an object it is about died."""
-        return any(guard.kind.is_gone for guard in self.guards)
+        return any(guard.kind.is_gone for guard in self.tested)
 
 
 def _failing(guards: Iterable[Guard], state: State) -> Iterator[Guard]:
@@ -104,7 +111,11 @@ def _failing(guards: Iterable[Guard], state: State) -> Iterator[Guard]:
     for guard in guards:
         if other and not other.isdisjoint(parents_first(guard.sources)):
             continue
-        if not guard.holds(state):
+        if isinstance(guard.kind, EqualRoots):
+            for failing in _failing(guard.kind.failing(state), state):
+                other.update(failing.sources)
+                yield failing
+        elif not guard.holds(state):
             other.update(guard.sources)
             yield guard
 

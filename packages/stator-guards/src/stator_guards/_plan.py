@@ -9,7 +9,6 @@ step out of something that changes often). All guards on pinned values that the 
 be tested.
 """
 
-import gc
 import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -19,11 +18,15 @@ from typing import Any
 from attrs import Factory, define, frozen
 
 from stator_guards._cells import Cells
+from stator_guards._equal_roots import EqualRoots, expanded
+from stator_guards._equal_words import EqualWords
 from stator_guards._guard import Guard
 from stator_guards._memory import ObjectLayout
 from stator_guards._part_source import PartSource
+from stator_guards._recording import holds_on, read, stays
 from stator_guards._source import CapturedSource, Source, State, parents_first
 from stator_guards._walk import Steps
+from stator_guards._writer import ordered
 
 WORTH_A_GROUP = 6
 WORTH_AN_INLINE_TEST = 3
@@ -45,6 +48,8 @@ class Group:
     pinned: list[Source] = Factory(list)
     inline: dict[PartSource, None] = Factory(dict)
     covered: list[Guard] = Factory(list)
+    equal: dict[Guard, EqualWords] = Factory(dict)
+    """The covered guards that are about several objects alike."""
     words: int = 0
     _steps: Steps | None = None
 
@@ -55,6 +60,10 @@ class Group:
             known = () if self.root is None else (self.root,)
             self._steps = Steps.of(self.covered, known, self.pinned)
         return self._steps
+
+    def forget_steps(self) -> None:
+        """Work the steps out again, for other guards."""
+        self._steps = None
 
     def values(self, state: State, root: object) -> dict[Source, Any] | None:
         """The pinned values below a root object, if all covered guards hold there."""
@@ -72,16 +81,40 @@ class Group:
         """The words that the group stands on there; None when some of its facts cannot be
         watched."""
         cells = Cells(layout)
-        pinned = all(
-            source in self.inline or stays(source, values, cells) for source in self.pinned
-        )
-        if not pinned or not all(holds_on(guard, values, state, cells) for guard in self.covered):
+        proven = {source for words in self.equal.values() for source in words.sources}
+        proven.update(self.inline)
+        if not all(source in proven or stays(source, values, cells) for source in self.pinned):
+            return None
+        if not all(words.record(values, state, cells) for words in self.equal.values()):
+            return None
+        if not all(self.holds_on(guard, values, state, cells) for guard in self.covered):
             return None
         return cells
 
+    def holds_on(
+        self, guard: Guard, values: Mapping[Source, Any], state: State, cells: Cells
+    ) -> bool:
+        """Record the words of a guard that are not those of equal facts, and check it again."""
+        if guard in self.equal:
+            return True
+        if self._is_proven(guard):
+            return guard.kind.holds(values[guard.source], state)  # type: ignore[index]
+        return holds_on(guard, values, state, cells)
+
+    def _is_proven(self, guard: Guard) -> bool:
+        """Return True for a guard on a tensor whose words prove equal facts."""
+        return guard.kind.batched and any(
+            guard.source in words.tensors for words in self.equal.values()
+        )
+
+    @property
+    def count(self) -> int:
+        """The number of covered facts."""
+        return len(self.covered) + sum(words.count for words in self.equal.values())
+
     @property
     def is_worth_it(self) -> bool:
-        guards = len(self.covered)
+        guards = self.count
         if self.root is None:
             return guards >= WORTH_A_GROUP
         return guards >= FLAT_ROOT_GUARDS or (guards >= ROOT_GUARDS and self.words >= ROOT_WORDS)
@@ -89,6 +122,8 @@ class Group:
 
 @define(eq=False)
 class Plan:
+    guards: Sequence[Guard]
+    """All guards; those about several objects alike as one each, where words prove them."""
     groups: list[Group]
     group_of: dict[Source, Group]
     residual: list[Guard]
@@ -130,7 +165,7 @@ def make_plan(guards: Sequence[Guard], situation: Situation) -> tuple[Plan, dict
     below = _below(guards, [*values])
     planner = _Planner(guards, situation, below, {})
     cells = planner.plan([*values])
-    return _plan(guards, planner.groups, planner.group_of, below), cells
+    return _plan(planner.written_out(guards), planner.groups, planner.group_of, below), cells
 
 
 def replace(
@@ -142,7 +177,7 @@ def replace(
     planner = _Planner(group.covered, situation, plan.below, kept)
     cells = planner.plan([*above, *group.pinned])
     groups = [*(other for other in plan.groups if other is not group), *planner.groups]
-    return _plan(guards, groups, planner.group_of, plan.below), cells
+    return _plan(planner.written_out(guards), groups, planner.group_of, plan.below), cells
 
 
 def loosen(
@@ -205,7 +240,7 @@ def _plan(
 ) -> Plan:
     covered = {id(guard): guard for group in groups for guard in group.covered}
     rest = [guard for guard in guards if id(guard) not in covered]
-    return Plan(groups, group_of, [*rest, *_left([*covered.values()], rest)], below)
+    return Plan(guards, groups, group_of, [*rest, *_left([*covered.values()], rest)], below)
 
 
 class _Planner:
@@ -216,7 +251,7 @@ class _Planner:
         below: Counter[Source],
         kept: dict[Source, Group],
     ) -> None:
-        self._guards = guards
+        self._guards = [*guards]
         self._now = situation
         self._values = situation.values
         self._below = below
@@ -224,11 +259,17 @@ class _Planner:
         self.group_of: dict[Source, Group] = dict(kept)
         self._cells: dict[Group, Cells] = {}
         self._captured: Group | None = None
+        self._unwatched: list[Guard] = []
+        """The guards about several objects that words do not prove of all at once."""
 
     def plan(self, sources: Iterable[Source]) -> dict[Group, Cells]:
-        for source in sources:
-            if source not in self.group_of:
-                self._pin(source)
+        equal = [guard for guard in self._guards if isinstance(guard.kind, EqualRoots)]
+        parts = _parts_of(equal, sources)
+        self._pin_all(source for source in sources if source not in parts)
+        for guard in equal:
+            self._watch_equal(guard, parts)
+        self._write_out()
+        self._pin_all(parts if not self._unwatched else [*self._values])
         for guard in self._guards:
             self._cover(guard)
         for group in [*self._cells]:
@@ -237,7 +278,48 @@ class _Planner:
                 self._drop(group)
         return self._cells
 
+    def _pin_all(self, sources: Iterable[Source]) -> None:
+        for source in sources:
+            if source not in self.group_of:
+                self._pin(source)
+
+    def _watch_equal(self, guard: Guard, parts: Iterable[Source]) -> None:
+        """Watch the facts about several objects alike, and what else is read of these."""
+        groups = {self.group_of.get(source) for source in guard.sources}
+        group = groups.pop()
+        if groups or group is None or group not in self._cells or group.root in guard.sources:
+            self._unwatched.append(guard)
+            return
+        words = EqualWords(guard, self._now.layout)
+        proven = [*words.prove(source for source in parts if source not in self.group_of)]
+        if not words.record(self._values, self._now.state, self._cells[group]):
+            self._unwatched.append(guard)
+            return
+        group.equal[guard] = words
+        group.covered.append(guard)
+        for source in proven:
+            self._join(group, source)
+
+    def _write_out(self) -> None:
+        """Go on with single facts in place of those that are not watched at once."""
+        if not self._unwatched:
+            return
+        self._guards = self.written_out(self._guards)
+        for source in parents_first(guard.source for guard in self._guards if guard.source):
+            if source not in self._values:
+                self._values[source] = read(source, self._values, self._now.state)
+        self._below = _below(self._guards, [*self._values])
+
+    def written_out(self, guards: Sequence[Guard]) -> list[Guard]:
+        """Return the guards with single facts in place of those that are not watched at once."""
+        if not self._unwatched:
+            return [*guards]
+        kept = [guard for guard in guards if guard not in self._unwatched]
+        return ordered([*kept, *expanded(self._unwatched)])
+
     def _cover(self, guard: Guard) -> None:
+        if isinstance(guard.kind, EqualRoots):
+            return  # these have their words by now
         source = guard.source
         group = None if source is None or source in self._now.loose else self.group_of.get(source)
         if group not in self._cells or group is None:
@@ -245,7 +327,7 @@ class _Planner:
         others = guard.kind.others
         if others and any(self.group_of.get(other) is not group for other in others):
             return
-        if holds_on(guard, self._values, self._now.state, self._cells[group]):
+        if group.holds_on(guard, self._values, self._now.state, self._cells[group]):
             group.covered.append(guard)
 
     def _pin(self, source: Source) -> None:
@@ -299,6 +381,16 @@ class _Planner:
         }
 
 
+def _parts_of(guards: Iterable[Guard], sources: Iterable[Source]) -> dict[Source, None]:
+    """Return those of the sources, parents first, that are parts of what these guards are about."""
+    roots = {source for guard in guards for source in guard.sources}
+    found: dict[Source, None] = {}
+    for source in sources if roots else ():
+        if isinstance(source, PartSource) and (source.whole in roots or source.whole in found):
+            found[source] = None
+    return found
+
+
 def _left(covered: Sequence[Guard], rest: Sequence[Guard]) -> list[Guard]:
     """Return what the checks of batched kinds implied for the guards that are covered now."""
     found: list[Guard] = []
@@ -317,49 +409,6 @@ def _below(guards: Iterable[Guard], sources: Iterable[Source]) -> Counter[Source
             for child in source.children:
                 count[child] += number
     return count
-
-
-def read(source: Source, values: Mapping[Source, Any], state: State) -> Any:
-    """The value of a source whose base was read already."""
-    return (
-        source.read(values[source.whole])
-        if isinstance(source, PartSource)
-        else source.evaluate(state)
-    )
-
-
-def stays(source: Source, values: Mapping[Source, Any], cells: Cells) -> bool:
-    """Record the words that prove that a source keeps its value; read it again, now that they are
-    recorded."""
-    value = values[source]
-    cells.begin(source)
-    if isinstance(source, PartSource):
-        whole = values[source.whole]
-        if source.watch(whole, value, cells) and is_same(source.read(whole), value):
-            return True
-    elif source.watch(None, value, cells):
-        return True
-    cells.rollback()
-    return False
-
-
-def holds_on(guard: Guard, values: Mapping[Source, Any], state: State, cells: Cells) -> bool:
-    """Record the words that prove that a guard holds; check it again, now that they are
-    recorded."""
-    value = None if guard.source is None else values[guard.source]
-    cells.begin(guard)
-    if guard.kind.watch(value, cells) and guard.kind.holds(value, state):
-        return True
-    cells.rollback()
-    return False
-
-
-def is_same(new: object, old: object) -> bool:
-    """Return whether a value is the one it was; the proxy of a class dict is made anew for every
-    reader."""
-    return new is old or (
-        type(new) is MappingProxyType and gc.get_referents(new) == gc.get_referents(old)
-    )
 
 
 def can_be_root(value: object) -> bool:

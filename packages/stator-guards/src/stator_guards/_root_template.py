@@ -30,7 +30,7 @@ from stator_guards._cells import Words, attributes_of, classes_of_keys
 from stator_guards._guard import CANNOT_READ
 from stator_guards._memory import ObjectLayout, WordReader, detach, has_inline_values, unshare, word
 from stator_guards._object_ref import is_constant
-from stator_guards._plan import is_same
+from stator_guards._recording import is_same
 from stator_guards._source import State
 from stator_guards._walk import Steps
 
@@ -97,8 +97,13 @@ class RootTemplate:
     tensors: dict[int, Any] = Factory(dict)
     """The facts that decide which words a tensor has, by its place."""
 
-    def bind(self, root: object, state: State, reader: WordReader) -> BoundWords | None:
-        """Return None where a guard does not hold. Raises OtherStructure."""
+    def bind(
+        self, root: object, state: State, reader: WordReader, *, keeps_root: bool = False
+    ) -> BoundWords | None:
+        """Return None where a guard does not hold. Raises OtherStructure.
+
+        With `keeps_root`, the root is among the owners of words, which are kept alive.
+        """
         try:
             values = self.steps.values(state, root)
             self._compare_values(values)
@@ -119,7 +124,8 @@ class RootTemplate:
             return None
         if not all(map(operator.is_, again[1:], values[1:])):
             self._compare_again(again, values)
-        return BoundWords(self._words(found, holders, root), places, expected, again)
+        words = self._words(found, holders, None if keeps_root else root)
+        return BoundWords(words, places, expected, again)
 
     def _compare_values(self, values: Sequence[Any]) -> None:
         if [*map(type, values)] != self.types:
@@ -187,6 +193,7 @@ class RootTemplate:
             raise OtherStructure
 
     def _words(self, found: Sequence[int], holders: Sequence[Any], root: object) -> Words:
+        """Return the words, without `root` among their owners."""
         owners = dict(zip(found, map(holders.__getitem__, self.words), strict=True))
         targets = {found[i]: holders[base] for i, base in self.pointers.items()}
         targets.update({found[i]: target for i, target in self.held.items()})

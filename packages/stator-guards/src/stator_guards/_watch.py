@@ -21,6 +21,7 @@ from attrs import Factory, define, frozen
 
 from stator_guards._binding import Unwatched, Watch
 from stator_guards._cells import Cells
+from stator_guards._equal_roots import expanded
 from stator_guards._guard import CANNOT_READ, Guard
 from stator_guards._loads import Loads
 from stator_guards._memory import ObjectLayout, reader
@@ -37,6 +38,7 @@ from stator_guards._plan import (
 )
 from stator_guards._source import Source, State
 from stator_guards._walk import Walk
+from stator_guards._writer import ordered
 
 CHANGES_TO_BE_LOOSE = 3
 ROOTS_TO_BE_LOOSE = 3
@@ -125,7 +127,7 @@ class Watching:
         """Install the predicate of a plan; bindings of groups that it keeps stay, without what has
         left one of them."""
         old = self.watches
-        self.plan = plan
+        self.plan, self.guards = plan, plan.guards
         self.watches = {group: self._watch(group) for group in plan.groups}
         for loads in self.loads:
             loads.served = None
@@ -175,11 +177,14 @@ class Watching:
             source for source in changed if self._is_churning(source, CHANGES_TO_BE_LOOSE)
         }
         if not changed and group.root is not None and self._is_passing(watch):
-            if len(group.covered) <= PASSING_ROOT_GUARDS:
+            if group.count <= PASSING_ROOT_GUARDS:
                 loose.add(group.root)
             else:
                 watch.passing = True
-        if loose or watch.failed >= CHANGES_TO_BE_LOOSE:
+        roots = {source for guard in group.equal for source in guard.sources}
+        is_loose = bool(loose)
+        loose -= roots  # what changes in them is known when their facts are single ones
+        if is_loose or watch.failed >= CHANGES_TO_BE_LOOSE:
             self._alone(lambda: self._revise(watch, loose, state))
 
     def _is_passing(self, watch: Watch) -> bool:
@@ -206,6 +211,9 @@ class Watching:
             loose.add(group.root)
         self.loose |= loose
         self.changes.clear()
+        if group.equal:
+            self._write_out(group)
+            loose = set()
         bound = next(iter([*watch.bindings.values()]), None)
         if group.root in loose or not loose or bound is None:
             self._replace(plan, group, state)
@@ -216,8 +224,18 @@ class Watching:
             )
             self._follow(made, {}, {}, _Left(group, now, facts))
 
+    def _write_out(self, group: Group) -> None:
+        """Take the facts about several objects alike as single ones, of which some change."""
+        equal = [*group.equal]
+        group.equal = {}
+        group.covered = [*expanded(group.covered)]
+        kept = [guard for guard in self.guards if guard not in equal]
+        self.guards = ordered([*kept, *expanded(equal)])
+        group.forget_steps()
+
     def _replace(self, plan: Plan, group: Group, state: State) -> None:
         values = group.values(state, None if group.root is None else group.root.evaluate(state))
         if values is not None:
+            group.pinned = [source for source in values if source is not group.root]
             situation = Situation(state, values, self.layout, self.loose, self.is_lasting)
             self._follow(*replace(plan, group, self.guards, situation), values)

@@ -108,7 +108,7 @@ class WatchedWriter(Writer):
             read = read.replace(name, self.capture(obj, name), 1)
         # captured under a name of its own: a bound method is made anew for every reader
         renew = f"{bound} = {self.capture(watch, f'watch_{label}')}.renew({root}, {self._state})"
-        count = f"{len(group.covered)} guards stand on {group.words} words"
+        count = f"{group.count} guards stand on {group.words} words"
         self.lines += [
             f"{bound} = {bindings}.get({key})  # {count}",
             f"if {bound} is None or {read} != {bound}.expected:",

@@ -159,13 +159,23 @@ class Writer:
         done: set[type[Kind]] = set()
         for guard in guards:
             kind = type(guard.kind)
-            if not kind.batched:
+            if (loop := guard.kind.loop) is not None:
+                self._write_loop(*loop)
+            elif not kind.batched:
                 self._write_one(guard)
             elif kind not in done:
                 done.add(kind)
                 self.require(
                     kind.test_all([other for other in guards if type(other.kind) is kind], self), ""
                 )
+
+    def _write_loop(self, each: Source, objects: Sequence[Source], guards: Sequence[Guard]) -> None:
+        """Write the tests of guards that hold for each of several objects."""
+        body = Writer(self._names, uses(guards, lambda source: source is each))
+        name = body.take([each])
+        body.write(guards)
+        self.lines.append(f"for {name} in ({', '.join(map(self.value, objects))},):")
+        self.lines += [f"    {line}" for line in body.lines]
 
     def _write_one(self, guard: Guard) -> None:
         value = "" if guard.source is None else self.value(guard.source)

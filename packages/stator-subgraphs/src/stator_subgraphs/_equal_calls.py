@@ -18,7 +18,14 @@ from typing import Any
 import torch
 from attrs import Factory, define, field, frozen
 from stator_bytecode.errors import Unsupported
-from stator_guards import CANNOT_READ, Guard, PartSource, Source, TensorMatch
+from stator_guards import (
+    CANNOT_READ,
+    Guard,
+    PartSource,
+    Source,
+    TensorMatch,
+    moved_source,
+)
 from stator_variables import (
     MISSING,
     Args,
@@ -40,6 +47,8 @@ from stator_variables import (
 from torch.fx import Node
 from torch.utils._pytree import SUPPORTED_NODES
 
+from stator_subgraphs._alike_facts import AlikeFacts
+from stator_subgraphs._equal_call_record import Difference, EqualCallRecord, short_path
 from stator_subgraphs._fragment import Fragment, fragment_of, record_again
 from stator_subgraphs._operators._reuse import (
     Alias,
@@ -47,7 +56,6 @@ from stator_subgraphs._operators._reuse import (
     RegionCall,
     ValueOrigin,
     kind_with_history,
-    moved_source,
     rely_on,
 )
 from stator_subgraphs._state import GraphState
@@ -67,6 +75,7 @@ class EqualCalls:
     changes: ReadableChanges = field(init=False)
     known: dict[type, list[InterpretedCall]] = Factory(dict)
     failures: dict[type, int] = Factory(dict)
+    record: EqualCallRecord = Factory(EqualCallRecord)
 
     @changes.default
     def _changes(self) -> ReadableChanges:
@@ -90,20 +99,26 @@ class EqualCalls:
         """Return the result of a call that does what an earlier one did; MISSING without one."""
         cls = type(real_of(args[0]))
         known = self.known.get(cls)
-        if not known or self.failures.get(cls, 0) >= PATIENCE:
+        if not known:
+            return MISSING
+        if self.failures.get(cls, 0) >= PATIENCE:
+            self.record.left[cls] += 1
             return MISSING
         start = self._moment()
         call = None if start is None else called(self.t, function, args, kwargs)
         if start is None or call is None:
             return MISSING
-        tried = False
+        difference = ""
         for earlier in known:
             if earlier.moment.state == start.state and earlier.call.outline == call.outline:
-                tried = True
-                if (result := earlier.repeat(self.state, call)) is not MISSING:
+                result = earlier.repeat(self.state, call)
+                if type(result) is not Difference:
+                    self.record.add_repeated(cls, source_of(args[0]))
                     return result
-        if tried:
+                difference = result.text
+        if difference:
             self.failures[cls] = self.failures.get(cls, 0) + 1
+            self.record.add_different(cls, source_of(args[0]), difference)
         return MISSING
 
     def _remember(
@@ -136,11 +151,11 @@ class InterpretedCall:
     """A `Summary`, or False for a call that cannot be repeated."""
 
     def repeat(self, state: GraphState, call: RegionCall) -> Any:
-        """Return the result of `call`, recorded again; MISSING if it differs from this one."""
+        """Return the result of `call`, recorded again, or the difference from this one."""
         if self.summary is None:
             self.summary = summary_of(self, state) or False
         if not self.summary:
-            return MISSING
+            return Difference("the first such call did more than compute")
         return self.summary.repeat(state, call)
 
 
@@ -261,27 +276,59 @@ class Summary:
     kinds: list[Any]
     """The kinds of the inputs of the nodes."""
     result: ValueOrigin
+    alike: AlikeFacts
+    metadata: list[Guard]
+    """The guards on the tensors that it read."""
 
     def repeat(self, state: GraphState, call: RegionCall) -> Any:
         t, values = call.t, ValuesOfParts(call)
-        if not all(map(values.satisfy, self.facts)):
-            return MISSING
+        failing = next((fact for fact in self.facts if not values.satisfy(fact)), None)
+        if failing is not None:
+            return self._difference(failing, call, values)
         moved: dict[Any, Source] = {name: source_of(leaf) for name, leaf in call.objects.items()}
         tensors = self._tensors(call, values, moved)
         if tensors is None:
-            return MISSING
+            facts = (fact for fact in self.metadata if not values.satisfy(fact))
+            return self._difference(next(facts, None), call, values)
         inputs = [_input(call, place, tensors) for place in self.fragment.inputs]
         if [kind_with_history(traced.example) for traced in inputs] != self.kinds:
-            return MISSING
+            return Difference("an input of its operators is of another kind")
         mark = t.graph.mark()
         try:
             nodes = record_again(state, self.fragment, inputs, self.call.leaves[0], call.leaves[0])
         except Unsupported:  # interpreted, it is refused where the program does it
             t.graph.rollback(mark)
-            return MISSING
-        rely_on(t, self.facts, self.aliased, moved)
+            return Difference("an operator is refused")
+        self._rely_on(t, moved)
         t.heap.repeated.append(lambda: self._read_again(moved))
         return _result(t, self.result, call, nodes)
+
+    def _difference(
+        self, fact: Guard | None, call: RegionCall, values: ValuesOfParts
+    ) -> Difference:
+        """Describe the fact that does not hold here, in the names of the program."""
+        if fact is None or fact.source is None:
+            return Difference("a tensor has another history, or something attached")
+        moved: dict[Any, Source] = {name: source_of(leaf) for name, leaf in call.objects.items()}
+        name = short_path(moved_source(fact.source, moved))
+        value = values.read(fact.source)
+        if value is UNREADABLE:
+            return Difference(f"{name} was changed in the call, or is missing")
+        try:
+            present = fact.kind.found(value, call.state)
+        except CANNOT_READ:
+            present = "unreadable"
+        return Difference(f"{name} is {present}, elsewhere {fact.kind.needed}")
+
+    def _rely_on(self, t: Space, moved: dict[Any, Source]) -> None:
+        """Guard the facts, those about each object of its own as facts that are alike."""
+        if t.makes_leaves:  # some facts need no guard then
+            rely_on(t, self.facts, self.aliased, moved)
+            return
+        rely_on(t, self.alike.rest, self.aliased, moved)
+        for name, facts in self.alike.of_objects.items():
+            if moved[name] != self.alike.first[name]:
+                t.guard_alike(facts, moved[name])
 
     def _tensors(
         self, call: RegionCall, values: ValuesOfParts, moved: dict[Any, Source]
@@ -364,14 +411,18 @@ def summary_of(interpreted: InterpretedCall, state: GraphState) -> Summary | Non
     kinds = [kind_with_history(traced.example) for traced in fragment.values]
     rest = [fact for fact in facts.found if type(fact.kind) is not TensorMatch]
     read = [*_objects_read(call, facts)]
-    return Summary(call, rest, facts.aliased, read, tensors, fragment, kinds, result)
+    metadata = [fact for fact in facts.found if type(fact.kind) is TensorMatch]
+    alike = AlikeFacts.of(call, rest, facts.aliased, metadata)
+    return Summary(
+        call, rest, facts.aliased, read, tensors, fragment, kinds, result, alike, metadata
+    )
 
 
 def _reads_part_of_tensor(call: RegionCall) -> bool:
     """Return True if more was read of a tensor among the arguments than what its kind has."""
     tensors = (vt for vt in call.leaves if is_a(vt, TensorTracker))
     sources = {vt.source for vt in tensors if vt.source is not None}
-    for guard in call.t.guards.values() if sources else ():
+    for guard in call.t.every_guard() if sources else ():
         for source in guard.sources:
             is_kind = source in sources and type(guard.kind) is TensorMatch
             if not is_kind and any(step in sources for step in source.steps()):

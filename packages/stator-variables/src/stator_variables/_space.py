@@ -15,6 +15,8 @@ from stator_bytecode import VALUE, Frame, Instruction, Invoke, Result, Then, aft
 from stator_bytecode.errors import NOWHERE, SourceSpan, Unsupported
 from stator_guards import (
     CapturedSource,
+    EqualFacts,
+    EqualRoots,
     Guard,
     Kind,
     Length,
@@ -86,6 +88,10 @@ class Overrides:
     off: bool = Factory(lambda: not torch._C._is_torch_function_enabled())  # none is
 
 
+FEWEST_ALIKE = 3
+"""The number of objects from which on equal facts about them are one guard."""
+
+
 @define(eq=False)
 class Space(Operations):
     """See the module.
@@ -98,6 +104,7 @@ class Space(Operations):
     policy: Policy = Factory(Policy)
     journal: Journal = Factory(Journal)
     guards: dict[Any, Guard] = Factory(dict)
+    alike: dict[EqualFacts, dict[Source, None]] = Factory(dict)  # of several objects each
     heap: Heap = Factory(Heap)
     lifetimes: Lifetimes = Factory(lambda self: Lifetimes(self.heap), takes_self=True)
     states: CaptureStates = Factory(CaptureStates)  # of captures
@@ -191,6 +198,17 @@ class Space(Operations):
         if type(kind) is Length:
             self.guards.pop((source, LongerThan, None), None)  # which follows
 
+    def guard_alike(self, facts: EqualFacts, root: Source) -> None:
+        """Rely on facts of an existing object that are known of others."""
+        self.alike.setdefault(facts, {})[root] = None
+
+    def every_guard(self) -> Iterator[Guard]:
+        """Yield the guards so far, those on several objects alike with a copy for each object."""
+        yield from self.guards.values()
+        for facts, roots in self.alike.items():
+            for root in roots:
+                yield from facts.about(root)
+
     def rely(self, relation: ShapeExpression) -> None:
         """Rely on a relation of several values."""
         self.guards.setdefault(
@@ -257,7 +275,8 @@ class Space(Operations):
             raise self.unsupported(*refused)
 
     def finish_guards(self) -> list[Guard]:
-        """Return all guards, with those on identities, ends and memory."""
+        """Return all guards, with those on identities, ends and memory; equal facts about several
+        objects are one guard."""
         for source, kind in self.heap.facts():
             self.guard(source, kind)
         for fact in self.lifetimes.facts():
@@ -267,4 +286,11 @@ class Space(Operations):
                 self.guard(fact, Truth(True))
         for fact in self.memory.facts_of_copies():
             self.guard(fact, Truth(True))
-        return list(self.guards.values())
+        equal = []
+        for facts, roots in self.alike.items():
+            if len(roots) >= FEWEST_ALIKE:
+                equal.append(EqualRoots.guard(facts, roots))
+                continue
+            for guard in (guard for root in roots for guard in facts.about(root)):
+                self.guard(guard.source, guard.kind, guard.where)
+        return [*self.guards.values(), *equal]

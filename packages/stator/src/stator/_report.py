@@ -55,6 +55,7 @@ class EntryReport:
     measured: MeasuredRun | None = None
     pieces: tuple[CompiledPiece, ...] = ()  # of a graph that is not compiled as a whole
     tier: Tier | None = None  # under the option `tiered`
+    equal_calls: tuple[str, ...] = ()  # lines about calls that were recorded like earlier ones
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -103,6 +104,7 @@ class EntryReport:
             "lines": operator_lines(self.graph),
             "uncompiled": uncompiled,
             "pieces": [attrs.asdict(piece) for piece in self.pieces],
+            "equal_calls": list(self.equal_calls),
             "serves_one_call": self.serves_one_call,
             "guards": [_guard_data(guard) for guard in self.guards],
             "begun": self.times.begun,
@@ -139,6 +141,7 @@ class EntryReport:
             found.append("  no later call takes it, so nothing is compiled for it")
         else:
             found += [f"  {line}" for line in self._lines_of_compiled()]
+        found += [f"  {line}" for line in self.equal_calls]
         if guards:
             found += [
                 f"  guard: {guard.name} is {guard.kind.needed}, needed at {guard.where}"
@@ -352,6 +355,7 @@ def _entry_report(entry: Any, spec: BackendSpec) -> EntryReport:
         measured=data.measured,
         pieces=data.pieces,
         tier=data.tier,
+        equal_calls=data.equal_calls,
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 from attrs import evolve, frozen
-from stator_guards import Guard, Is, ParameterSource, PartSource, Source, TypeSource
+from stator_guards import Guard, Is, ParameterSource, PartSource, Source, TypeSource, moved_source
 from stator_variables import (
     MISSING,
     UNTOLD,
@@ -247,15 +247,6 @@ def _read(call: RegionCall, kind: str, where: Any, moved: dict[Any, Source]) -> 
     return wrap(call.t, where.evaluate(call.state), moved_source(where, moved))
 
 
-def moved_source(source: Any, moved: dict[Any, Source]) -> Source:
-    """The same part of what a parameter refers to now; parts that are shared stay shared."""
-    if isinstance(source, ParameterSource):
-        return moved[source.parameter]
-    if (found := moved.get(id(source))) is None:
-        found = moved[id(source)] = evolve(source, whole=moved_source(source.whole, moved))
-    return found
-
-
 # -- what it relies on -----------------------------------------------------------------------------
 class Alias(NamedTuple):
     """An object that another path leads to."""
@@ -306,7 +297,7 @@ class Facts:
     def _guards(self) -> Iterator[Guard | None]:
         t = self.call.t
         for guard in [
-            *t.guards.values(),
+            *t.every_guard(),
             *(Guard(source, kept) for source, kept, _ in t.heap.present),
         ]:
             if any(map(self.mentions, guard.sources)):

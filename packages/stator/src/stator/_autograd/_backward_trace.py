@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 from stator_backends import Backend
-from stator_guards import GlobalState, GradientSource, Guard, ParameterSource, Source
+from stator_guards import GlobalState, GradientSource, Guard, ParameterSource, Source, expanded
 from stator_subgraphs import (
     CapturedGraph,
     as_function,
@@ -116,7 +116,9 @@ def _depends_on_order(traced: TraceResult, hooked: set[Source]) -> bool:
     if any(map(is_drawn, inputs)) or any(map(node_may_draw, traced.captured.graph.nodes)):
         return True
 
-    read = {step for guard in traced.guards for each in guard.sources for step in each.steps()}
+    read = {
+        step for guard in expanded(traced.guards) for each in guard.sources for step in each.steps()
+    }
     read |= {step for source in inputs for step in source.steps()}
     gradients = {step.whole for step in read if isinstance(step, GradientSource)}
     return not {*gradients, *traced.emitter.gradients} <= hooked

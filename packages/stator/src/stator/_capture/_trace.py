@@ -27,7 +27,7 @@ from stator_bytecode import (
     layout_of,
 )
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError, Unsupported
-from stator_guards import Guard
+from stator_guards import Guard, expanded
 
 from stator._capture._gradient_hooks import has_hook_outside, place_hooks
 from stator._capture._release import release, without_frames
@@ -73,6 +73,8 @@ class TraceResult:
     """
     outdated: tuple[Guard, ...] = ()
     """The guards that do not hold any more when the entry has run, because of its effects."""
+    equal_calls: tuple[str, ...] = ()
+    """Lines about calls that were recorded like earlier ones, and about those that were not."""
     serves_one_call: bool = False
     """No later call takes the entry, so that its graph is not compiled."""
 
@@ -285,7 +287,7 @@ def _written_down(
     place_hooks(emitter, graph)
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
-    outdated = tuple(variables.outdated_guards(tracing, guards))
+    outdated = tuple(variables.outdated_guards(tracing, expanded(guards)))
     return TraceResult(
         captured,
         emitter,
@@ -298,6 +300,7 @@ def _written_down(
         reason=outcome.reason if isinstance(outcome, Broke) and not ends else None,
         seconds=time.perf_counter() - started,
         outdated=outdated,
+        equal_calls=_lines_of_equal_calls(tracing),
     )
 
 
@@ -322,6 +325,12 @@ def _settled(
         except variables.StaysInGraph as function:
             outcome = Broke(machine.go_back(function.begun), function.refusal)
             machine.frames = []
+
+
+def _lines_of_equal_calls(tracing: variables.Space) -> tuple[str, ...]:
+    """Return the record of equal calls; a graph layer may keep none."""
+    record = getattr(tracing.equal_calls, "record", None)
+    return () if record is None else tuple(record.lines())
 
 
 def _broken_at_raise(needed: variables.RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:

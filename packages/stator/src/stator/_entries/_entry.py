@@ -32,6 +32,7 @@ from stator_guards import (
     Loads,
     PartSource,
     Source,
+    expanded,
     function_text,
     load_source,
     tuple_text,
@@ -57,7 +58,7 @@ from stator._program._fallback import EagerFallback, Remainder
 from stator._program._local_ends import LocalEnds
 from stator._program._target import Continuation, Root, Target, start_of
 from stator._settings._guard_filter import filtered
-from stator._settings._options import Options
+from stator._settings._options import Options, guard_set
 from stator.errors import InternalError, Unsupported
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class EntryData:
     uncompiled: tuple[Uncompiled, ...] = ()  # operators that run as they are
     pieces: tuple[CompiledPiece, ...] = ()  # of a graph that is not compiled as a whole
     has_begun: bool = False  # effects were had while tracing: the first run has to follow
+    equal_calls: tuple[str, ...] = ()  # lines about calls recorded like earlier ones
     ends: LocalEnds = attrs.field(factory=LocalEnds)
     begins_step: bool = False  # the first entry of a call under CUDA graphs
     source: str = ""
@@ -161,6 +163,7 @@ def _entry_data(
         uncompiled=check_compiled(target.name, lowered, count, options),
         pieces=() if lowered is None else lowered.pieces,
         has_begun=traced.emitter.t.states.have_begun(),
+        equal_calls=traced.equal_calls,
         ends=_local_ends(traced, target, state),
         begins_step=isinstance(target, Root) and uses_steps(options.backend),
         point=traced.point,
@@ -258,7 +261,10 @@ def _has_history(node: torch.fx.Node) -> bool:
 def _checked_by(guards: list[Guard], target: Target, options: Options, data: EntryData) -> GuardSet:
     """Compile the guards. They provide values that they read anyway; a guard compiler need not
     support that."""
-    checked = options.stack.guards(guards, target.parameters)
+    known = options.stack.guards
+    # a compiler of another package expects single facts
+    listed = guards if known is guard_set else [*expanded(guards)]
+    checked = known(listed, target.parameters)
     serve = getattr(checked, "serve", None)
     if serve is not None:
         for loads in (value for value in data.namespace.values() if type(value) is Loads):

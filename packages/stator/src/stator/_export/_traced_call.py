@@ -11,7 +11,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
-from stator_guards import DictItemSource, Guard, Source, function_text, load_source, tuple_text
+from stator_guards import (
+    DictItemSource,
+    Guard,
+    Source,
+    expanded,
+    function_text,
+    load_source,
+    tuple_text,
+)
 from stator_variables import is_drawn
 from torch.fx import GraphModule
 
@@ -89,7 +97,7 @@ def _finished(call: CapturedCall, traced: TraceResult) -> TracedCall:
         tuple(item.source for item in captured.inputs),
         traced.reads,
         tuple(value.example for value in emitter.outputs),
-        tuple(traced.guards),
+        tuple(expanded(traced.guards)),
         tuple(Guard(None, fact.expression, fact.where) for fact in facts),
         (*emitter.early, *emitter.lines[start:]),
         _replay(call, traced),

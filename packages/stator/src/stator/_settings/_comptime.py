@@ -140,7 +140,7 @@ class ComptimeContext:
             print(span, file=file)
 
     def print_guards(self, *, file: TextIO | None = None) -> None:
-        for guard in self.space.guards.values():
+        for guard in self.space.every_guard():
             print(f"{guard.name} is {guard.kind.needed}", file=file)
 
     def assert_static(self, value: ComptimeVar) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_guards import CANNOT_READ, CapturedSource, Guard, State
+from stator_guards import CANNOT_READ, CapturedSource, Guard, State, expanded
 
 from stator.errors import InvalidUse
 
@@ -70,6 +70,7 @@ def filtered(guards: Sequence[Guard], keeps: Filter | None, state: State) -> lis
     """Return the guards that a function keeps; all if there is none."""
     if keeps is None:
         return [*guards]
+    guards = [*expanded(guards)]
     flags = [*keeps([_entry(guard, state) for guard in guards])]
     if len(flags) != len(guards):
         problem = f"guard_filter_fn returned {len(flags)} flags for {len(guards)} guards"

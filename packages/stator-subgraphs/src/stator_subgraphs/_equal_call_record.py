@@ -1,0 +1,71 @@
+"""The record of a trace about equal calls of modules, for the report: which were recorded again,
+and why others were interpreted.
+
+    calls of Block that were recorded like an earlier one: 46
+    layers.7 was not: dropout.training is another one, True, elsewhere the object False
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from attrs import Factory, define, frozen
+from stator_guards import Source
+
+FEWEST = 2
+"""The number of repeated calls, of one class in one container, from which on the report has a line
+about them, and about those that differ."""
+
+
+@frozen
+class Difference:
+    """The reason for which a call is not recorded like an earlier one."""
+
+    text: str
+
+
+@define(eq=False)
+class EqualCallRecord:
+    """See the module."""
+
+    repeated: Counter[tuple[type, Source | None]] = Factory(Counter)
+    """The number of calls that were recorded again, by classes and what the modules are in."""
+    different: dict[Source, tuple[type, str]] = Factory(dict)
+    """The differences of calls that were interpreted, by the sources of their modules."""
+    left: Counter[type] = Factory(Counter)
+    """The number of calls that were not compared with others, after several differences."""
+
+    def add_repeated(self, cls: type, module: Source) -> None:
+        self.repeated[cls, module.base] += 1
+
+    def add_different(self, cls: type, module: Source, text: str) -> None:
+        """Record a difference, unless the module is a part of one that differs."""
+        if self.different.keys().isdisjoint(module.steps()):
+            self.different[module] = cls, text
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for each class, and one for each module that differs from its
+        neighbours."""
+        counts: Counter[type] = Counter()
+        for (cls, _), count in self.repeated.items():
+            counts[cls] += count if count >= FEWEST else 0
+        for cls, count in counts.items():
+            if count:
+                name = cls.__qualname__
+                yield f"calls of {name} that were recorded like an earlier one: {count}"
+
+        for module, (cls, text) in self.different.items():
+            if self.repeated[cls, module.base] >= FEWEST:
+                path = short_path(module)
+                yield f"{path} was not: {text.replace(f'{path}.', '')}"
+        for cls, count in self.left.items():
+            if counts[cls]:
+                yield f"calls of {cls.__qualname__} that were not compared any more: {count}"
+
+
+def short_path(source: Source) -> str:
+    """Return the path of a module, or of something in it, as the program has it: `layers.7`."""
+    text = re.sub(r"\._(?:modules|parameters|buffers)\['([^']+)'\]", r".\1", source.description)
+    return text.removeprefix("self.")
