@@ -59,18 +59,6 @@ class Progress:
 
 
 @define(eq=False)
-class UserHashResults:
-    """The results of `__eq__` and `__hash__` of the program on keys: see `_hashing`."""
-
-    results: Any = None  # in the step that is being done
-    # all that ever were, with their operands
-    known: dict[Any, Any] = Factory(dict)
-    given: list[Any] = Factory(list)  # the results that hold, in their order
-    # keys that may be identities, by their place
-    numbers: dict[Any, dict[Any, None]] = Factory(dict)
-
-
-@define(eq=False)
 class InferenceModes:
     entered: list[Any] = Factory(list)  # while tracing, outermost first
     ever: bool = False  # some were
@@ -128,10 +116,7 @@ class Space(Operations):
     hooks: tuple[Any, ...] = ()  # calls that register hooks for gradients, or take them back
     differentiates: bool = False  # an operator of the graph is a backward
     has_reentrant: bool | None = None  # checkpoint, in the graph; None if it has no checkpoint
-    user_hashes: UserHashResults = Factory(UserHashResults)
     memory: InputMemory = Factory(InputMemory)
-    # of jagged tensors, which share them: by the identity of the fake
-    parts: dict[int, Any] = Factory(dict)
     overrides: Overrides = Factory(Overrides)
     streams: Streams = Factory(Streams)  # steps on streams of random numbers
     builders: Any = None  # a `BuilderTable` from outside

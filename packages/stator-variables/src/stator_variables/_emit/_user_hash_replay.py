@@ -15,6 +15,7 @@ from stator_guards import CapturedSource
 from stator_variables._applevel._methods import equal, hashed
 from stator_variables._emitter import Emitter
 from stator_variables._objects._hashing import UserHashReplay
+from stator_variables._objects._keys import UserHashResults
 from stator_variables._protocols._calls import frame_for
 from stator_variables._space import Space
 
@@ -23,7 +24,7 @@ def first_changed_user_hash(e: Emitter) -> UserHashReplay | None:
     """Return the first result that is another one at the end of the region, or None."""
     now: dict[tuple[int, ...], Any] = {}
     given: UserHashReplay
-    for given in e.t.user_hashes.given:
+    for given in e.t.state(UserHashResults).given:
         if all(thing.source is not None or e.has_made(thing) for thing in given.operands):
             key = tuple(map(id, given.operands))
             if key not in now:

@@ -33,7 +33,7 @@ from stator_guards import (
 from stator_variables._lifetime._reachability import reachable
 from stator_variables._objects import _number
 from stator_variables._objects._identity_number import HandleKeyTracker, IdTracker
-from stator_variables._objects._keys import Identity, ProgramKey, runs_user_code
+from stator_variables._objects._keys import Identity, ProgramKey, UserHashResults, runs_user_code
 from stator_variables._objects._lookup import guarded_lookup, overrides
 from stator_variables._objects._plain_value import plain_value
 from stator_variables._objects._program_error import complain
@@ -94,7 +94,7 @@ def _note_numbers(t: Space, hashed: object, place: tuple[Any, ...]) -> None:
         for part in hashed:
             _note_numbers(t, part, (*place, None))
     elif type(hashed) is IdOf or (type(hashed) is int and hashed >= _ADDRESSES):
-        _rely_on_differences(t, hashed, t.user_hashes.numbers.setdefault(place, {}))
+        _rely_on_differences(t, hashed, t.state(UserHashResults).numbers.setdefault(place, {}))
 
 
 def _rely_on_differences(t: Space, hashed: object, known: dict[Any, None]) -> None:
@@ -190,11 +190,12 @@ class MissingUserHash(Unsupported):
 def user_hash(t: Space, *operands: VariableTracker) -> Any:
     """`hash(a)` or `a == b`, as it was computed in this step."""
     key = tuple(map(id, operands))
-    if t.user_hashes.results is not None and key in t.user_hashes.results:
-        return t.user_hashes.results[key]
+    hashes = t.state(UserHashResults)
+    if hashes.results is not None and key in hashes.results:
+        return hashes.results[key]
     # during a rollback, for example
-    if t.user_hashes.results is None and key in t.user_hashes.known:
-        return t.user_hashes.known[key].user_hash
+    if hashes.results is None and key in hashes.known:
+        return hashes.known[key].user_hash
     detail = f"a key of class {operands[0].cls.__name__}, which is hashed here"
     error = MissingUserHash("user-hash", detail, "", t.where())
     error.operands = operands
@@ -243,15 +244,16 @@ def hashing(t: Space, step: Callable[[], Any]) -> Result:
 def _tried(t: Space, step: Callable[[], Any], results: dict[tuple[int, ...], Any]) -> Result:
     """Return `step()`, or the result it is missing, after a rollback."""
     before = t.journal.mark()
-    outer = t.user_hashes.results
-    t.user_hashes.results = results
+    hashes = t.state(UserHashResults)
+    outer = hashes.results
+    hashes.results = results
     try:
         return step()
     except MissingUserHash as needed:
         t.journal.rollback(before)
         return needed
     finally:
-        t.user_hashes.results = outer
+        hashes.results = outer
 
 
 @operation
@@ -269,10 +271,11 @@ def _record(t: Space, given: UserHashReplay) -> None:
     """Store a result. A step that is rolled back later repeats the call, and gets the result that
     held then."""
     key = tuple(map(id, given.operands))  # `given` keeps the objects, and so their identity
-    before = t.user_hashes.known.get(key, given)
-    t.user_hashes.known[key] = given
-    t.user_hashes.given.append(given)
-    t.journal.record(lambda: t.user_hashes.known.update({key: before}) or t.user_hashes.given.pop())
+    hashes = t.state(UserHashResults)
+    before = hashes.known.get(key, given)
+    hashes.known[key] = given
+    hashes.given.append(given)
+    t.journal.record(lambda: hashes.known.update({key: before}) or hashes.given.pop())
 
 
 def _without_effects(t: Space, operands: tuple[Any, ...]) -> OperationSteps:

@@ -11,8 +11,9 @@ the parts, and the number of rows and their lengths become symbols like other si
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
+import attrs
 import torch
 from stator_guards import AttrSource, CallSource, Equals, Source, TensorMatch, TypeIs
 from torch.nested._internal import nested_tensor
@@ -21,6 +22,7 @@ from torch.nested._internal.nested_tensor import NestedTensor
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._history import history_of
+from stator_variables._trace._capture_state import CaptureState
 from stator_variables._tracker import MISSING, VariableTracker
 from stator_variables._trackers import NONE, ConstantTracker, TensorTracker
 
@@ -41,6 +43,18 @@ class _Values(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: object) -> object:
         return nested_view(gradient, *ctx.parts, *ctx.bounds)
+
+
+@attrs.define(eq=False)
+class JaggedParts(CaptureState):
+    """The trackers of the parts that jagged tensors share, by the identity of the fake."""
+
+    may_repeat: ClassVar[bool] = True
+
+    known: dict[int, Any] = attrs.Factory(dict)
+
+    def moment(self) -> tuple[Any, ...]:
+        return (len(self.known),)
 
 
 def values_of(tensor: object) -> Any:
@@ -92,7 +106,7 @@ def build(t: Space, real: Any, source: Source) -> Any:
     bounds = [_bound(t, read, real, source) for read in (shortest_of, longest_of)]
     for part in parts:
         if part is not NONE:
-            t.journal.put(t.parts, id(part.example), part)
+            t.journal.put(t.state(JaggedParts).known, id(part.example), part)
     made = _torch_calls.record_without_modes(t, nested_view, [values, *parts, ragged, *bounds], {})
     t.memory.jagged |= {id(made.example), values.example.untyped_storage()._cdata}
     vt = TensorTracker(made.traced, NestedTensor)
@@ -142,7 +156,8 @@ def own(t: Space, vt: Any, name: str) -> Any:
 
 def _part(t: Space, vt: TensorTracker, name: str, value: object) -> Any:
     """One tracker for each part, whichever of the tensors that share it is read."""
-    if id(value) not in t.parts:
+    parts = t.state(JaggedParts).known
+    if id(value) not in parts:
         made = _torch_calls.from_traced(t, t.graph.attribute(vt.traced, name), [vt])
-        t.journal.put(t.parts, id(value), made)
-    return t.parts[id(value)]
+        t.journal.put(parts, id(value), made)
+    return parts[id(value)]
