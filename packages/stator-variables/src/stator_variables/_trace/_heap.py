@@ -94,7 +94,7 @@ class Heap:
         owners = [owner_of(tracker) for tracker in self.changed.values()]
         classes = {id(owner.cls) for owner in owners}
         looked_at = [owner_of(found) for found in self.trackers.values() if not is_pending(found)]
-        found: dict[int | None, Any] = {
+        found = {
             id(vt.real): vt
             for vt in (*self.assumed_distinct.values(), *looked_at)
             if id(vt.cls) in classes
@@ -105,13 +105,14 @@ class Heap:
         for vt in found.values():
             if vt.source is not None and not (is_drawn(vt.source) or self.is_of_made(vt.source)):
                 groups.setdefault(id(vt.cls), []).append(vt.source)
+        known: set[int | None] = {*found}
         for read in self.repeated if classes else ():
             for cls, source, identity in read():
                 group = groups.setdefault(id(cls), [])
-                is_known = source in group or (identity is not None and identity in found)
+                is_known = source in group or (identity is not None and identity in known)
                 if id(cls) in classes and not is_known:
                     group.append(source)
-                    found[identity] = None
+                    known.add(identity)
         for sources in groups.values():
             first = next((each for each in sources if type(each) is not CapturedSource), None)
             if len(sources) > 1 and first is not None:
