@@ -275,6 +275,17 @@ class TestPage:
         assert "| first | 0.50 | 1.00 | 2.00 |" in text
         assert "steady call 0.50, at most 0.50" in text
 
+    def test_page_names_the_commit_of_most_rows_and_the_other_ones(self) -> None:
+        of_one = attrs.evolve(share(EQUAL, EQUAL), commit="1111")
+        of_another = attrs.evolve(of_one, commit="2222")
+        shares = {"first": of_one, "second": of_another, "third": of_one}
+        assert list(_page.commits(shares)) == [
+            "Rows are of commit 1111, but for:",
+            "- 2222: second.",
+        ]
+        assert list(_page.commits({"first": of_one})) == ["Rows are of commit 1111."]
+        assert not list(_page.commits({"first": share(EQUAL, EQUAL)}))
+
 
 class TestProcesses:
     def test_ratios_are_of_the_least_times(self) -> None:
@@ -370,7 +381,8 @@ class TestCommand:
 
 def test_store_gives_back_what_it_was_given(tmp_path: pathlib.Path) -> None:
     store = Store(tmp_path / "found.json", {"torch": "2.13.0"})
-    store.shares["toy"] = share(EQUAL, counts(1, 2, 3), stator=0.25)
+    found_at = share(EQUAL, counts(1, 2, 3), stator=0.25)
+    store.shares["toy"] = attrs.evolve(found_at, commit="1111")
     store.ratios["toy"] = Ratios(1.0, 2.0, 3.0)
     store.write()
     found = Store.read(store.path)

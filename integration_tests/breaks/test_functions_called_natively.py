@@ -21,8 +21,9 @@ from integration_tests.support.counting import Counting
 from integration_tests.support.oracle import assert_same
 
 
-def reads_clocks() -> None:
-    """Four breaks: a fourth one in a function is what makes its calls suspect."""
+def reads_clocks(package: Any = torch) -> None:
+    """Four breaks: a fourth one in a function is what makes its calls suspect. Only counting can
+    show that it computes nothing: by the default it might."""
     time.perf_counter()
     time.time()
     time.perf_counter()

@@ -136,13 +136,28 @@ def page(store: Store, names: Iterable[str]) -> str:
     """Return the page of what is in the store, in the order of ``names``."""
     shares = {name: store.shares[name] for name in names if name in store.shares}
     lines = [COUNT_HEAD, *(count_line(name, share) for name, share in shares.items())]
-    text = _HEAD + f"{_versions(store)}\n\n{summary(shares.values())}\n\n" + "\n".join(lines) + "\n"
+    facts = "".join(f"{each}\n\n" for each in (_versions(store), *commits(shares)))
+    text = _HEAD + facts + f"{summary(shares.values())}\n\n" + "\n".join(lines) + "\n"
 
     ratios = {name: store.ratios[name] for name in names if name in store.ratios}
     if ratios:
         lines = [RATIO_HEAD, *(ratio_line(name, each) for name, each in ratios.items())]
         text += f"\n{_RATIO_TEXT}{ratio_summary(ratios.values())}\n\n" + "\n".join(lines) + "\n"
     return text
+
+
+def commits(shares: dict[str, Share]) -> Iterator[str]:
+    """Yield of which commit the rows are, and which of them are of another one."""
+    names: dict[str, list[str]] = {}
+    for name, share in shares.items():
+        names.setdefault(share.commit, []).append(name)
+    if not any(names):
+        return
+
+    first, *others = sorted(names, key=lambda commit: len(names[commit]), reverse=True)
+    yield f"Rows are of commit {first or 'unknown'}{', but for:' if others else '.'}"
+    if others:
+        yield "\n".join(f"- {each or 'unknown'}: {'; '.join(names[each])}." for each in others)
 
 
 def _versions(store: Store) -> str:

@@ -24,12 +24,14 @@ _SECONDS = 900
 @attrs.frozen
 class Share:
     """Counts of one workload by compiler, differences from plain PyTorch, and errors of those
-    without counts. ``report`` has those of the processes, of this run only."""
+    without counts. ``report`` has those of the processes, of this run only; ``commit`` is that of
+    the sources measured, empty if unknown."""
 
     counts: dict[str, Counts]
     differences: dict[str, float]
     errors: dict[str, str]
     report: str = ""
+    commit: str = ""
 
 
 @attrs.frozen

@@ -9,6 +9,22 @@ _PIECES_OF_TRY = (
 )
 REASONS: dict[str, str] = {
     "mixtral, training": _PIECES_OF_TRY,
+    "qwen2-moe, training": _PIECES_OF_TRY,
+    "gpytorch exact process, training": (
+        "`torch.equal` decides in the forward of an `autograd.Function`, which runs natively"
+    ),
+    "residual vector quantization, training": (
+        "the first call initializes the code books in graphs of its own; torch.compile breaks in "
+        "each layer, and runs some graphs several times"
+    ),
+    "yolov8 with its loss, training": (
+        "both compile the first call, which makes the loss, apart from the others; stator breaks at "
+        "other places, and compiles 4 % more in each"
+    ),
+    "lstm, training": (
+        "torch.compile leaves recurrent layers alone; AOTAutograd decomposes them, and draws the "
+        "numbers of their dropout in another layout"
+    ),
     "jagged result, training": (
         "the values of the result and its limits are results of the graph; the view is made natively"
     ),

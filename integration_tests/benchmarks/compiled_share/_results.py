@@ -50,4 +50,5 @@ def _record(share: Share) -> dict[str, Any]:
 
 def _share(found: dict[str, Any]) -> Share:
     counts = {side: Counts(**each) for side, each in found["counts"].items()}
-    return Share(counts, found["differences"], found["errors"])
+    commit = found.get("commit", "")
+    return Share(counts, found["differences"], found["errors"], commit=commit)

@@ -6,7 +6,10 @@ import argparse
 import importlib.metadata
 import pathlib
 import platform
+import subprocess
 import sys
+
+import attrs
 
 from integration_tests.benchmarks.compiled_share import _page
 from integration_tests.benchmarks.compiled_share._processes import count, time
@@ -82,7 +85,8 @@ def print_counts(workloads: list[Workload], options: argparse.Namespace, store: 
     place = Place(sys.executable, options.tree and options.tree.resolve())
     for workload in workloads:
         if not (options.resume and workload.name in store.shares):
-            store.shares[workload.name] = count(workload, place)
+            found = count(workload, place)
+            store.shares[workload.name] = attrs.evolve(found, commit=commit_of(place))
             store.write()
         share = store.shares[workload.name]
         print(_page.count_line(workload.name, share), flush=True)
@@ -94,6 +98,14 @@ def print_counts(workloads: list[Workload], options: argparse.Namespace, store: 
     measured = [store.shares[workload.name] for workload in workloads]
     if measured:
         print(_page.summary(measured))
+
+
+def commit_of(place: Place) -> str:
+    """Return the commit of the sources that are measured; empty outside of a checkout."""
+    command = ["git", "rev-parse", "--short=8", "HEAD"]
+    tree = place.tree or pathlib.Path(__file__).parent
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def print_ratios(workloads: list[Workload], options: argparse.Namespace, store: Store) -> None:

@@ -300,7 +300,7 @@ class Summary:
             t.graph.rollback(mark)
             return Difference("an operator is refused")
         self._rely_on(t, moved)
-        t.heap.repeated.append(lambda: self._read_again(moved))
+        t.heap.repeated.append(lambda: self._read_again(moved, values))
         return _result(t, self.result, call, nodes)
 
     def _difference(
@@ -346,8 +346,15 @@ class Summary:
             found[source] = vt.traced
         return found
 
-    def _read_again(self, moved: dict[Any, Source]) -> Iterable[tuple[type, Source]]:
-        return [(cls, moved_source(source, moved)) for cls, source in self.read]
+    def _read_again(
+        self, moved: dict[Any, Source], values: ValuesOfParts
+    ) -> Iterable[tuple[type, Source, int | None]]:
+        """Yield the objects that this call reads: class, source, and identity where it is
+        known."""
+        for cls, source in self.read:
+            value = values.read(source)
+            identity = None if value is UNREADABLE else id(value)
+            yield cls, moved_source(source, moved), identity
 
 
 UNREADABLE = object()

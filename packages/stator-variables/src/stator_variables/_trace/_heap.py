@@ -35,7 +35,7 @@ class Heap:
     """New containers and objects whose `id` was read."""
     present: list[tuple[Source, Any, Any]] = Factory(list)
     """Items and attributes that were found in existing objects: source, guard, tracker."""
-    repeated: list[Callable[[], Iterable[tuple[type, Source]]]] = Factory(list)
+    repeated: list[Callable[[], Iterable[tuple[type, Source, int | None]]]] = Factory(list)
     """The objects that calls read which repeat an earlier one: classes and sources."""
     made: dict[int, VariableTracker] = Factory(dict)
     """Classes made while tracing, by the identity of what represents them."""
@@ -105,10 +105,14 @@ class Heap:
         for vt in found.values():
             if vt.source is not None and not (is_drawn(vt.source) or self.is_of_made(vt.source)):
                 groups.setdefault(id(vt.cls), []).append(vt.source)
+        known: set[int | None] = {*found}
         for read in self.repeated if classes else ():
-            for cls, source in read():
-                if id(cls) in classes:
-                    groups.setdefault(id(cls), []).append(source)
+            for cls, source, identity in read():
+                group = groups.setdefault(id(cls), [])
+                is_known = source in group or (identity is not None and identity in known)
+                if id(cls) in classes and not is_known:
+                    group.append(source)
+                    known.add(identity)
         for sources in groups.values():
             first = next((each for each in sources if type(each) is not CapturedSource), None)
             if len(sources) > 1 and first is not None:

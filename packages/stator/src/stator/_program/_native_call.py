@@ -9,6 +9,8 @@
 - A function of the standard library that breaks before it has added to the graph: `logger.info`
   breaks a dozen times between its formatter and its locks, and none of its continuations has an
   operation.
+- A function of the program that can reach no tensor (`_tensorless_call`): one that draws spans by
+  NumPy breaks at each draw.
 
     frames  f, Logger.info, Logger._log, Logger.findCaller before `sys._getframe()`
     =>      f before `logger.info(...)`
@@ -20,6 +22,8 @@ from typing import Any
 import stator_variables as variables
 from stator_bytecode import NULL, Broke, Frame, Instruction, Machine, Outcome, operands
 from torch.optim import Optimizer
+
+from stator._program._tensorless_call import reaches_no_tensor
 
 CALLS = frozenset({"CALL", "CALL_FUNCTION_EX"})
 
@@ -113,8 +117,8 @@ def _loops_over(caller: Frame, frame: Frame) -> bool:
 
 def before_library(outcome: Broke, machine: Machine, domain: Any) -> Broke | None:
     """Go back to the outermost call of a library function that led to the break without a graph
-    operation, or to that of an optimizer's loop; None where the break is not one of a library's,
-    or may not come again.
+    operation, or of a function that can reach no tensor, or to that of an optimizer's loop; None
+    where the break is in no such call, or may not come again.
 
     A trace should be made again up to there: what was guarded since then are facts about the
     library.
@@ -126,6 +130,16 @@ def before_library(outcome: Broke, machine: Machine, domain: Any) -> Broke | Non
         looping = machine.before_call(depth)
         return None if looping is None else Broke(looping, outcome.reason)
 
+    depths = [_first_of_library(frames, outcome, domain), _first_without_tensors(frames)]
+    if not any(depths):
+        return None
+    snapshot = machine.before_call(min(filter(None, depths)))
+    return None if snapshot is None else Broke(snapshot, outcome.reason)
+
+
+def _first_of_library(frames: list[Frame], outcome: Broke, domain: Any) -> int:
+    """Return the depth of the outermost call of a library function under way, made since the graph
+    gained its last operation; 0 without one."""
     outermost = len(frames)
     while outermost and (
         frames[outermost - 1].hidden
@@ -135,8 +149,7 @@ def before_library(outcome: Broke, machine: Machine, domain: Any) -> Broke | Non
         outermost -= 1
 
     for depth in range(max(outermost, 1), len(frames)):
-        parked = frames[depth - 1].parked
-        if parked is None or parked.before is None or parked.instruction.op not in CALLS:
+        if (parked := _call_of(frames[depth - 1])) is None:
             continue
         stack, mark, *_ = parked.before
         if (
@@ -144,9 +157,27 @@ def before_library(outcome: Broke, machine: Machine, domain: Any) -> Broke | Non
             and not _calls_back(stack, parked.instruction)
             and domain.is_same_graph(mark, outcome.snapshot.mark)
         ):
-            snapshot = machine.before_call(depth)
-            return None if snapshot is None else Broke(snapshot, outcome.reason)
-    return None
+            return depth
+    return 0
+
+
+def _call_of(caller: Frame) -> Any:
+    """Return the state of the call that a frame waits for, if it made it in this trace."""
+    parked = caller.parked
+    if parked is None or parked.before is None or parked.instruction.op not in CALLS:
+        return None
+    return parked
+
+
+def _first_without_tensors(frames: list[Frame]) -> int:
+    """Return the depth of the outermost call under way that can reach no tensor; 0 without one."""
+    for depth in range(1, len(frames)):
+        parked = _call_of(frames[depth - 1])
+        if parked is None or not _runs_as_one(frames, depth):
+            continue
+        if reaches_no_tensor(_operands(parked)):
+            return depth
+    return 0
 
 
 def _is_library(code: object) -> bool:
