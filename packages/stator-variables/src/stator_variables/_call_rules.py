@@ -12,6 +12,7 @@ from stator_variables._applevel import _native_function
 from stator_variables._library import _functools, _optimizers
 from stator_variables._objects import _inlining, _new_values
 from stator_variables._objects._arity import signature_arity
+from stator_variables._objects._late_name import late_name
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _calls
@@ -71,7 +72,7 @@ def _substituted(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs
 
 
 def _by_handler(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
-    handler = t.handlers.get(function.real)
+    handler = t.handlers.get(function.real) or t.handlers.get(late_name(function.real))
     if handler is None or not _accepts(function.real, args, kwargs):
         return MISSING
     found = handler(t, list(args), kwargs)

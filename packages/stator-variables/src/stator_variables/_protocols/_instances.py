@@ -143,6 +143,17 @@ def abc_instance_check(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     )
 
 
+@handlers.handles(type.__instancecheck__)
+@operation
+def type_instance_check(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
+    """Implement `super().__instancecheck__` of a metaclass of plain classes
+    (`object_isinstance` in Objects/abstract.c)."""
+    cls, vt = args
+    mro_of(t, vt.cls)
+    is_one = issubclass(vt.cls, cls.value) or issubclass((yield from _claimed(t, vt)), cls.value)
+    return ConstantTracker(is_one)
+
+
 def _is_tensor_of(cls: Any) -> Callable[[Space, Any], bool]:
     """Return a check of dtype, layout and device, which inputs are guarded on; the fake tensor
     itself is of no such type."""

@@ -13,12 +13,13 @@ assume.
 
 import enum
 import types
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import torch
 from stator_guards import AttrSource, CallSource, Custom, Source, TensorMatch, TypeIs
 from torch import Tensor
+from torch._library.fake_class_registry import FakeScriptObject
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nested._internal.nested_tensor import NestedTensor
 from torch.nn import Parameter
@@ -30,7 +31,7 @@ from torch.utils._python_dispatch import (
 from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._space import Space
 from stator_variables._trace._graph import Dim
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 from stator_variables._trackers import TensorTracker
 
 _OWN = frozenset(
@@ -95,10 +96,11 @@ def build(t: Space, real: Any, source: Source) -> TensorTracker:
 def _parts(wrapper: Any, source: Source) -> Iterator[tuple[Source, Tensor]]:
     """The plain tensors inside, at any depth."""
     for name in wrapper.__tensor_flatten__()[0]:
-        part, part_source = getattr(wrapper, name), AttrSource(source, name)
+        part: Any = getattr(wrapper, name)
+        part_source = AttrSource(source, name)
         if is_traceable_wrapper_subclass(part):
             yield from _parts(part, part_source)
-        else:
+        elif isinstance(part, Tensor):
             yield part_source, part
 
 
@@ -116,6 +118,8 @@ def class_of(t: Space, example: Tensor) -> type:
 def shape_of(wrapper: Any) -> Any:
     """Return the class's description of a wrapper, comparable; MISSING if it cannot be compared, or
     the object is unfinished."""
+    if not isinstance(wrapper, Tensor):
+        return _shape_of_object(wrapper)
     if type(wrapper) in _PLAIN:
         return Tensor if wrapper.layout is torch.strided else MISSING
     if not is_wrapper(type(wrapper)) or wrapper.layout is not torch.strided:
@@ -132,6 +136,13 @@ def shape_of(wrapper: Any) -> Any:
         return MISSING
     parts = list(map(shape_of, inner))
     return MISSING if MISSING in parts else (type(wrapper), *zip(names, parts, strict=True), key)
+
+
+def _shape_of_object(part: Any) -> Any:
+    """Return a part that is no tensor (the mesh of a DTensor) as it is compared: by its value."""
+    real = part.real_obj if isinstance(part, FakeScriptObject) else part
+    has_value = getattr(type(real), "__hash__", None) not in (None, object.__hash__)
+    return (type(real), real) if has_value else MISSING
 
 
 _ATOMS = (
@@ -161,8 +172,23 @@ def _key(value: Any, again: Any) -> object:
     by_value = getattr(kind, "__hash__", None) not in (None, object.__hash__)
     if not immutable and (not by_value or isinstance(value, Tensor | torch.SymInt)):
         raise TypeError(f"a {kind.__qualname__} in a context")
+    if not immutable:  # what it keeps beside its value must not change either
+        for held in getattr(value, "__dict__", {}).values():
+            _key(held, held)
     hash(value)
     return kind, value
+
+
+def refuse_write(t: Space, writes: Collection[int], operands: Iterable[Any]) -> None:
+    """Reject a write to a tensor inside of another, or to one with others in it, once such a part
+    is known by itself: fakes do not show what they share."""
+    if not writes or not t.memory.shown_twice:
+        return
+    examples: list[Any] = [vt.example for vt in operands if is_a(vt, TensorTracker)]
+    wrappers = filter(is_traceable_wrapper_subclass, examples)
+    shared = {each.untyped_storage()._cdata for each in wrappers} | t.memory.shown_twice
+    if not shared.isdisjoint(writes):
+        raise t.unsupported("tensor-subclass", "a write to a tensor that shares a part with others")
 
 
 MARKS = frozenset({"_is_param", "_is_buffer"})
