@@ -139,7 +139,9 @@ def between_others(x: Tensor) -> Any:
 
 
 def with_functions_of_modules(x: Tensor) -> Any:
-    return torch.distributed.nn.functional.all_reduce(x * 2) + 1  # type: ignore[no-untyped-call]
+    from torch.distributed.nn import functional
+
+    return functional.all_reduce(x * 2) + 1  # type: ignore[no-untyped-call]
 
 
 def with_gradients(x: Tensor) -> Any:

@@ -153,6 +153,23 @@ def mapped_over_local_tensors(mesh: Any, x: Any, d: Any) -> Any:
 
 
 @captured
+def local_tensors_are_one_object_without_gradients(mesh: Any, x: Any, d: Any) -> Any:
+    e = d.detach() * 2
+    with torch.no_grad():
+        same = e.to_local() is e.to_local(), e.redistribute(placements=[Shard(0)]).to_local()
+        same = *same, d.to_local() is d.to_local()
+    return same, e.to_local() is e.to_local(), e + 1
+
+
+@captured
+def groups_of_meshes(mesh: Any, x: Any, d: Any) -> Any:
+    group = mesh.get_group(mesh_dim="tp")
+    y = x.detach() * 2
+    dist.all_reduce(y, group=group)
+    return y, group is mesh["tp"].get_group(), mesh.get_group(0) is mesh.get_group("dp")
+
+
+@captured
 def written_to(mesh: Any, x: Any, d: Any) -> Any:
     y = d * 2
     z = y.add_(d)
@@ -207,7 +224,7 @@ def errors(mesh: Any, x: Any, d: Any) -> Any:
         d.redistribute,
         lambda: d.redistribute(placements=[Partial()]),
         lambda: d + x,
-        lambda: Shard("one"),  # type: ignore[arg-type]
+        lambda: Shard("one"),
         lambda: DTensor.from_local(d, mesh["tp"], [Shard(0)]),
         lambda: mesh["pp"],
     ):
@@ -252,7 +269,7 @@ def outcome(fn: Program, mesh: Any, rows: int = 3) -> Any:
     return described((found, [x.grad, d.grad, x, d]))
 
 
-def with_backends(programs: list[Program], sample: set[Program]) -> Any:
+def with_backends(programs: list[Program], sample: set[Program]) -> pytest.MarkDecorator:
     """Each program as it is, and compiled; most of the latter run nightly."""
     marks = [() if program in sample else pytest.mark.slow for program in programs]
     compiled = [
@@ -365,6 +382,26 @@ def test_plain_operators_keep_the_mesh_after_a_compilation(backend: str, mesh: A
     x = torch.ones(3, 2)
     stator.compile(f, backend=backend, fullgraph=True)(mesh, x)
     assert type(f(mesh, x).device_mesh) is type(mesh)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_memory_is_shared_as_plainly(backend: str, mesh: Any) -> None:
+    @torch.no_grad()
+    def f(x: Any, d: Any) -> Any:
+        made: Any = DTensor.from_local(x, mesh["tp"], [Shard(0)])
+        return made, d.to_local(), d.redistribute(placements=[Shard(0)])
+
+    compiled: Any = stator.compile(f, backend=backend, fullgraph=True)
+    for _ in range(2):
+        for called in (f, compiled):
+            x = torch.ones(2, 2)
+            d = distribute_tensor(torch.zeros(2, 2), mesh["tp"], [Shard(0)])
+            made, local, again = called(x, d)
+            assert local is d._local_tensor
+            x.add_(1)
+            local.add_(3)
+            assert described(made)[-1] == [[2.0, 2.0], [2.0, 2.0]]
+            assert described(d)[-1] == described(again)[-1] == [[3.0, 3.0], [3.0, 3.0]]
 
 
 def test_captures_of_it_can_be_switched_off(mesh: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch.distributed
 from stator_bytecode import Result
-from stator_guards import CapturedSource, Custom, Source
+from stator_guards import CallSource, CapturedSource, Custom, Is, Source
 
 from stator_variables._objects import _new_values
 from stator_variables._objects._builder_table import BuilderTable
@@ -71,7 +71,16 @@ def query(t: Space, args: Args, kwargs: Kwargs, of: str) -> Result:
             return mesh
     except Exception as error:
         raise as_program_error(t, error) from None
+    if isinstance(found, torch.distributed.ProcessGroup):
+        return _group(t, mesh, found, *known[1:], *named.values())
     return _answer(t, of, found)
+
+
+def _group(t: Space, mesh: Any, group: Any, *dims: Any) -> VariableTracker:
+    """A process group, which is another one after the processes have met again."""
+    source = CallSource(_Mesh.get_group, mesh.source, *(CapturedSource(repr(d), d) for d in dims))
+    t.guard(source, Is(group))
+    return t.wrap(group, source)
 
 
 def _known(vt: Any) -> Any:
@@ -79,13 +88,11 @@ def _known(vt: Any) -> Any:
 
 
 def _answer(t: Space, name: str, found: Any) -> VariableTracker:
-    """A mesh or a group that follows from a mesh is captured."""
+    """A mesh that follows from another is captured."""
     if isinstance(found, _Mesh):
         return derived(t, found)
     if isinstance(found, list) and name == "get_all_groups":
         raise t.unsupported("unanswered-question", f"{name} of a mesh")
-    if isinstance(found, torch.distributed.ProcessGroup):
-        return t.wrap(found, CapturedSource(name, found))
     return _new_values.fresh(t, found)
 
 

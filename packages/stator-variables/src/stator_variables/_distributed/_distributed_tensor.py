@@ -14,6 +14,7 @@ to one of them is a break once both are known.
 
 from typing import Any
 
+import torch
 from stator_bytecode import Result
 from stator_guards import AttrSource
 from torch import Tensor
@@ -54,8 +55,12 @@ def to_local(t: Space, args: Args, kwargs: Kwargs) -> Result:
     vt: Any = args[0]
     if not _is_distributed(vt):
         return MISSING
-    is_parameter = _is_marked(t, vt)
+    is_parameter, part = _is_marked(t, vt), vt.example._local_tensor
+    if not is_parameter and not torch.is_grad_enabled() and id(part) in t.parts:
+        return t.parts[id(part)]
     local: Any = _converted(t, "to_local", args, kwargs)
+    if local.example is part:  # without gradients it is the part itself, each time
+        t.journal.put(t.parts, id(part), local)
     if is_parameter:
         local.cls = Tensor
         new_namespace(local)

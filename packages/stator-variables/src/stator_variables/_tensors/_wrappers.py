@@ -118,7 +118,8 @@ def class_of(t: Space, example: Tensor) -> type:
 def shape_of(wrapper: Any) -> Any:
     """Return the class's description of a wrapper, comparable; MISSING if it cannot be compared, or
     the object is unfinished."""
-    if not isinstance(wrapper, Tensor):
+    is_tensor: bool = isinstance(wrapper, Tensor)
+    if not is_tensor:
         return _shape_of_object(wrapper)
     if type(wrapper) in _PLAIN:
         return Tensor if wrapper.layout is torch.strided else MISSING
@@ -185,7 +186,7 @@ def refuse_write(t: Space, writes: Collection[int], operands: Iterable[Any]) -> 
     if not writes or not t.memory.shown_twice:
         return
     examples: list[Any] = [vt.example for vt in operands if is_a(vt, TensorTracker)]
-    wrappers = filter(is_traceable_wrapper_subclass, examples)
+    wrappers: list[Any] = [*filter(is_traceable_wrapper_subclass, examples)]
     shared = {each.untyped_storage()._cdata for each in wrappers} | t.memory.shown_twice
     if not shared.isdisjoint(writes):
         raise t.unsupported("tensor-subclass", "a write to a tensor that shares a part with others")
