@@ -169,6 +169,17 @@ def groups_of_meshes(mesh: Any, x: Any, d: Any) -> Any:
     return y, group is mesh["tp"].get_group(), mesh.get_group(0) is mesh.get_group("dp")
 
 
+ROWS = torch.tensor([2, 0, 1])
+
+
+@captured
+def embedding_whose_rows_are_sharded(mesh: Any, x: Any, d: Any) -> Any:
+    where = DTensor.from_local(ROWS, mesh["tp"], [Replicate()])
+    found: Any = nn.functional.embedding(where, d)
+    differs = found.placements != (Replicate(),)
+    return found.redistribute(placements=[Replicate()]).to_local() * 2, differs
+
+
 @captured
 def written_to(mesh: Any, x: Any, d: Any) -> Any:
     y = d * 2
@@ -199,6 +210,15 @@ def written_to_what_it_was_made_of(mesh: Any, x: Any, d: Any) -> Any:
     y.add_(1)
     plain.mul_(2)
     return y, plain
+
+
+@broken
+def masks_that_leave(mesh: Any, x: Any, d: Any) -> Any:
+    where = DTensor.from_local(ROWS, mesh["tp"], [Replicate()])
+    found: Any = nn.functional.embedding(where, d)
+    stator.graph_break()
+    kinds = found.placements[0].is_partial(), found.placements[0].reduce_op
+    return found.redistribute(placements=[Replicate()]), kinds
 
 
 @broken
@@ -418,6 +438,17 @@ def test_sizes_that_change(mesh: Any) -> None:
         return (made * 2).to_local() + 1
 
     counting = Counting()
-    compiled = stator.compile(f, backend=counting)
+    compiled: Any = stator.compile(f, backend=counting)
     for rows in (2, 3, 4, 5):
+        assert outcome(compiled, mesh, rows) == outcome(f, mesh, rows)
+    assert not compiled.report.breaks
+    assert counting.count == 2
+
+
+def test_results_of_sizes_that_change(mesh: Any) -> None:
+    def f(mesh: Any, x: Any, d: Any) -> Any:
+        return DTensor.from_local(x * 2, mesh["tp"], [Replicate()]) + 1
+
+    compiled: Any = stator.compile(f, backend="eager", dynamic=True)
+    for rows in (2, 3, 4):
         assert outcome(compiled, mesh, rows) == outcome(f, mesh, rows)

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch._library.fake_class_registry import FakeScriptObject
 
 from stator_variables._distributed._device_mesh import MeshTracker, derived
-from stator_variables._distributed._placement import PlacementTracker, has_value
+from stator_variables._distributed._placement import placement_of
 from stator_variables._objects._late_name import LateName, late_names
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import new_namespace
@@ -104,13 +104,13 @@ def communication(t: Space, args: Args, kwargs: Kwargs, of: LateName) -> Result:
 def placements(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Return the placements, which an input is guarded on."""
     vt: Any = args[0]
-    if not _is_distributed(vt) or not all(map(has_value, vt.example.placements)):
+    if not _is_distributed(vt):
         return MISSING
     if vt.source is not None:
         return t.wrap(vt.real.placements, AttrSource(vt.source, "placements"))
     if (known := t.shared.get(("placements", id(vt)))) is None:
-        items = [PlacementTracker(placement) for placement in vt.example.placements]
-        known = vt, TupleTracker(items)  # the tensor is kept: its identity is the key
+        # with the tensor, whose identity is the key
+        known = vt, TupleTracker([*map(placement_of, vt.example.placements)])
         t.shared["placements", id(vt)] = known
     return known[1]
 

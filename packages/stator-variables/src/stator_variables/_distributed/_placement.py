@@ -68,6 +68,30 @@ class PlacementTracker(VariableTracker):
         return filled(e, self, e.bind(self, f"{e.capture(self.cls)}({args})"))
 
 
+class MaskedTracker(VariableTracker):
+    """The placement of a result, with a mask for the next operator: its class is known, and what
+    needs more is a break."""
+
+    may_hold = False
+
+    def __init__(self, value: Any) -> None:
+        self.placement = value
+        self.cls = type(value)
+
+    def get_attribute(self, t: Space, name: str) -> Result:
+        if name in vars(self.placement) or name in _FIELDS:
+            raise t.unsupported("tensor-subclass", f"the attribute {name} of {self.placement!r}")
+        return MISSING
+
+    def rebuild(self, e: Emitter) -> str:
+        raise e.refuse(self)
+
+
+def placement_of(value: Any) -> VariableTracker:
+    """The tracker of a placement that a result has."""
+    return PlacementTracker(value) if has_value(value) else MaskedTracker(value)
+
+
 @builders.by_base.handles(*_CLASSES[:1])
 def build(t: Space, real: Any, source: Source) -> VariableTracker:
     """A placement with attributes of its own, or one that holds a mask, is any other object."""

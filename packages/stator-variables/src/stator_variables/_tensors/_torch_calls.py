@@ -337,7 +337,10 @@ def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> A
             for vt in operand.items if is_a(operand, SequenceTracker) else [operand]:
                 if is_a(vt, TensorTracker) and _is_example(vt, example):
                     return vt
-        return TensorTracker(traced, _wrappers.class_of(t, example))
+        vt = TensorTracker(traced, _wrappers.class_of(t, example))
+        if _wrappers.stays_in_graph(example):
+            vt.begun = t.machine.save()
+        return vt
     if isinstance(example, SymInt | SymFloat | SymBool):
         return _of_moderate_size(t, number(t, traced), operands)
     if isinstance(example, tuple | list):

@@ -20,6 +20,7 @@ import torch
 from stator_guards import AttrSource, CallSource, Custom, Source, TensorMatch, TypeIs
 from torch import Tensor
 from torch._library.fake_class_registry import FakeScriptObject
+from torch._library.opaque_object import is_opaque_value_type
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nested._internal.nested_tensor import NestedTensor
 from torch.nn import Parameter
@@ -107,12 +108,39 @@ def _parts(wrapper: Any, source: Source) -> Iterator[tuple[Source, Tensor]]:
 def class_of(t: Space, example: Tensor) -> type:
     """The class of a result, for which a fake stands."""
     if type(example) not in _PLAIN:
-        if type(example) is not NestedTensor and shape_of(example) is MISSING:
+        if type(example) is not NestedTensor and not is_known(example):
             raise t.unsupported(
                 "tensor-subclass", f"an operation that gives a {type(example).__qualname__}"
             )
         return type(example)
     return Parameter if isinstance(example, Parameter) else Tensor
+
+
+def is_known(example: Any) -> bool:
+    """Return True if the graph can have a result: one like an input, or one that only the graph can
+    have."""
+    return shape_of(example) is not MISSING or stays_in_graph(example)
+
+
+def stays_in_graph(example: Any) -> bool:
+    """Return True for a result with a context that no entry can compare, nor make again: symbolic
+    sizes, or a mask that a placement holds for the next operator."""
+    if type(example) in _PLAIN or not is_wrapper(type(example)) or shape_of(example) is not MISSING:
+        return False
+    (names, context), (_, again) = example.__tensor_flatten__(), example.__tensor_flatten__()
+    parts = [shape_of(getattr(example, name)) for name in names]
+    look = *example.shape, *example.stride()
+    try:
+        _key((look, context), (look, again))
+    except _OnlyInGraph:
+        return MISSING not in parts
+    except TypeError:
+        return False
+    return False
+
+
+class _OnlyInGraph(TypeError):
+    """A value in a context that operators understand, and that no guard can be about."""
 
 
 def shape_of(wrapper: Any) -> Any:
@@ -163,6 +191,8 @@ def _key(value: Any, again: Any) -> object:
     """Equal for equal contexts. TypeError for a value that may change unnoticed, as a list can that
     is there again."""
     kind = type(value)
+    if kind is torch.SymInt:
+        raise _OnlyInGraph("a symbolic size")
     if kind in (float, complex):
         return kind, repr(value)
     if kind in (tuple, torch.Size) or (kind is list and value is not again):
@@ -174,10 +204,19 @@ def _key(value: Any, again: Any) -> object:
     if not immutable and (not by_value or isinstance(value, Tensor | torch.SymInt)):
         raise TypeError(f"a {kind.__qualname__} in a context")
     if not immutable:  # what it keeps beside its value must not change either
-        for held in getattr(value, "__dict__", {}).values():
-            _key(held, held)
+        _key_of_attributes(value)
     hash(value)
     return kind, value
+
+
+def _key_of_attributes(value: Any) -> None:
+    try:
+        for held in getattr(value, "__dict__", {}).values():
+            _key(held, held)
+    except TypeError as error:
+        if is_opaque_value_type(type(value)):
+            raise _OnlyInGraph(*error.args) from None
+        raise
 
 
 def refuse_write(t: Space, writes: Collection[int], operands: Iterable[Any]) -> None:
