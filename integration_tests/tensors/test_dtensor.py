@@ -156,9 +156,9 @@ def mapped_over_local_tensors(mesh: Any, x: Any, d: Any) -> Any:
 def local_tensors_are_one_object_without_gradients(mesh: Any, x: Any, d: Any) -> Any:
     e = d.detach() * 2
     with torch.no_grad():
-        same = e.to_local() is e.to_local(), e.redistribute(placements=[Shard(0)]).to_local()
-        same = *same, d.to_local() is d.to_local()
-    return same, e.to_local() is e.to_local(), e + 1
+        same = e.to_local() is e.to_local(), d.to_local() is d.to_local()
+        again = e.redistribute(placements=[Shard(0)]).to_local()
+    return same, again, e.to_local() is e.to_local(), e + 1
 
 
 @captured
