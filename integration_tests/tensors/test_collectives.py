@@ -86,11 +86,22 @@ def reduced_argument(x: Tensor) -> Any:
     return x + 1
 
 
+@torch.no_grad()
+def waited_for_later(x: Tensor) -> Any:
+    y, together, work = x * 2, x.new_zeros(8), []
+    work.append(dist.all_reduce(y, async_op=True))
+    work.append(dist.all_gather_into_tensor(together, x + 1, group=world(), async_op=True))
+    z = x.sin()
+    waited = [each.wait() for each in work]
+    return y + 1, together, z, waited, isinstance(work[0], dist.Work)
+
+
 IN_PLACE: tuple[Callable[[Tensor], Any], ...] = (
     reduced_in_place,
     gathered_into_others,
     scattered_and_exchanged,
     reduced_argument,
+    waited_for_later,
 )
 
 
@@ -101,11 +112,36 @@ def mapped_over_local_parts(x: Tensor) -> Any:
     return total + part
 
 
-def waited_for_later(x: Tensor) -> Any:
-    y = x.detach() * 2
+@torch.no_grad()
+def waited_for_behind_a_break(x: Tensor) -> Any:
+    y = x * 2
     work: Any = dist.all_reduce(y, async_op=True)
+    stator.graph_break()
+    return y * work.wait()
+
+
+@torch.no_grad()
+def waited_for_by_the_caller(x: Tensor) -> Any:
+    y = x * 2
+    return dist.all_reduce(y, async_op=True), y
+
+
+@torch.no_grad()
+def between_others(x: Tensor) -> Any:
+    y = x * 2
+    dist.all_reduce(y)
+    dist.barrier()
+    work: Any = dist.all_reduce(y, async_op=True)
+    asked = work.is_completed() in (True, False)
     work.wait()
-    return y + 1
+    dist.broadcast(y, 1)
+    return y, asked
+
+
+def with_functions_of_modules(x: Tensor) -> Any:
+    from torch.distributed.nn import functional
+
+    return functional.all_reduce(x * 2) + 1  # type: ignore[no-untyped-call]
 
 
 def with_gradients(x: Tensor) -> Any:
@@ -146,7 +182,10 @@ def with_an_operator_of_nccl(x: Tensor) -> Any:
 
 
 NOT_CAPTURED: tuple[Callable[[Tensor], Any], ...] = (
-    waited_for_later,
+    waited_for_behind_a_break,
+    waited_for_by_the_caller,
+    between_others,
+    with_functions_of_modules,
     with_gradients,
     of_another_layout,
     with_too_many_arguments,
@@ -201,10 +240,17 @@ def _process(rank: int, meeting: str) -> None:
 def assert_alike(program: Any, compiled: Any, rank: int) -> None:
     x, y = ((torch.arange(4.0) + rank).requires_grad_() for _ in range(2))
     expected, actual = (
-        pytree.tree_leaves(fn(given)) for fn, given in ((program, x), (compiled, y))
+        pytree.tree_leaves(done(fn(given))) for fn, given in ((program, x), (compiled, y))
     )
     assert len(expected) == len(actual), program.__name__
-    assert all(
-        torch.equal(*pair) for pair in zip(expected, actual, strict=True) if pair[0] is not None
-    ), program.__name__
+    for one, other in zip(expected, actual, strict=True):
+        is_tensor = isinstance(one, Tensor)
+        assert torch.equal(one, other) if is_tensor else one == other, program.__name__
     assert torch.equal(x, y), program.__name__
+
+
+def done(result: Any) -> Any:
+    """Return a result once what it waits for is there."""
+    if isinstance(result, tuple) and isinstance(result[0], dist.Work):
+        return result[0].wait(), *result[1:]
+    return result

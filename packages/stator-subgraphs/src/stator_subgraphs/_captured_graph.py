@@ -22,11 +22,12 @@ class GraphInput:
 
     kind "tensor": the value at `source` as it is. "number": the int at `source`, often a size of a
     tensor. "float": the float at `source`, as a tensor of no dimensions and dtype float64.
+    "object": an object that operators take as it is, such as a mesh; `example` is the object.
     """
 
     source: Source
     example: Any
-    kind: Literal["tensor", "number", "float"]
+    kind: Literal["tensor", "number", "float", "object"]
 
 
 @frozen

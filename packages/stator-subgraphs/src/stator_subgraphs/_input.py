@@ -12,6 +12,7 @@ from stator_guards import AttrSource, CallSource, Source
 from stator_variables import Dim, GraphValue, is_new_in_each_call, is_under_level, with_tangent
 from torch import Tensor
 from torch._guards import Source as AnyTorchSource
+from torch._library.fake_class_registry import maybe_to_fake_obj
 from torch.fx import GraphModule, Node
 from torch.fx.experimental import symbolic_shapes as shapes
 from torch.fx.experimental.recording import FakeTensorMeta
@@ -24,6 +25,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._captured_graph import GraphInput
 from stator_subgraphs._fake import fake_input, refuse_subclass, refuse_wrappers
+from stator_subgraphs._stale_cache import clear_placement_caches
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._symbol import (
     Symbol,
@@ -66,6 +68,8 @@ class Inputs:
     state: GraphState
     tensors: dict[int, Record] = Factory(dict)
     numbers: dict[Source, GraphValue] = Factory(dict)
+    objects: dict[int, GraphValue] = Factory(dict)
+    met_meshes: bool = False  # or what may have one: a tensor with others in it
     records: list[Record] = Factory(list)  # in order of appearance
     described: dict[Node, GraphInput] = Factory(dict)
     contexts: WeakIdKeyDictionary = Factory(WeakIdKeyDictionary)
@@ -84,6 +88,7 @@ class Inputs:
         refuse_subclass(tensor, str(source))
         if any(isinstance(held, GraphModule) for held in self.state.held.values()):
             refuse_wrappers([tensor])
+        self.met_meshes |= is_traceable_wrapper_subclass(tensor)
         record = self._tensor(TorchSource(sizes), tensor, dims, hint)
         if not is_new_in_each_call(source):
             _mark_static_address(record.traced.node, tensor)
@@ -169,6 +174,17 @@ class Inputs:
     def unwrapped_float(self, source: Source, value: float, item: GraphValue) -> GraphValue:
         self._keep(Record(TorchSource(source), value, None, False, item), None)
         return self.memoize(source, item)
+
+    # -- objects -----------------------------------------------------------------------------------
+    def opaque(self, source: Source, value: object, hint: str) -> GraphValue:
+        if (known := self.objects.get(id(value))) is not None:
+            return known
+        self.met_meshes = True
+        fake = maybe_to_fake_obj(self.state.mode, value)
+        traced = self._placeholder(hint, fake, TorchSource(source))
+        self.described[traced.node] = GraphInput(source, value, "object")
+        self.state.journal.put(self.objects, id(value), traced)
+        return traced
 
     # -- what the entry computes before the graph runs ---------------------------------------------
     def drawn_integer(self, source: Source) -> GraphValue:
@@ -256,6 +272,8 @@ class Inputs:
         self.records.clear()
         self.contexts.clear()
         self.state.journal.undo.clear()
+        if self.met_meshes:
+            clear_placement_caches()
         if not self.state.world.is_made:
             return
         describer = self.state.mode.fake_tensor_converter.meta_converter.describer
@@ -325,8 +343,10 @@ def symbolic_context(
 
 
 def _inner(source: object, wrapper: Any) -> dict[str, Any]:
-    """Return the contexts of the parts of a wrapper, which have no symbols."""
-    parts = {name: getattr(wrapper, name) for name in wrapper.__tensor_flatten__()[0]}
+    """Return the contexts of the parts of a wrapper, which have no symbols. Those that are no
+    tensors (the mesh of a DTensor) need none."""
+    held = {name: getattr(wrapper, name) for name in wrapper.__tensor_flatten__()[0]}
+    parts = {name: part for name, part in held.items() if isinstance(part, Tensor)}
     named = {name: TorchSource(AttrSource(ours(source), name)) for name in parts}
     contexts = {
         name: symbolic_context(named[name], part, [Dim()] * part.dim())

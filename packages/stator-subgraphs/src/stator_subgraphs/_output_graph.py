@@ -144,6 +144,11 @@ class OutputGraph:
             self._state.root.note_box(item, wrapped)
             return self._inputs.unwrapped_float(source, value, item)
 
+    def object_input(self, source: Source, value: object, hint: str) -> GraphValue:
+        """The placeholder of an object of a class that torch knows as opaque, one for each."""
+        with self._state.placed(), self._state.at_root():
+            return self._inputs.opaque(source, value, hint)
+
     def drawn_number(self, source: Source, kind: type) -> GraphValue:
         """An int or float that the entry computes before the graph runs: a symbol without a
         hint."""

@@ -1,12 +1,14 @@
 """Arguments and results: nested Python structures with traced values inside, seen as nodes and seen
 as examples."""
 
+import enum
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from stator_bytecode.errors import InternalError, Unsupported
 from stator_variables import GraphValue
+from torch._library.opaque_object import is_opaque_value_type
 from torch.fx.node import base_types
 
 from stator_subgraphs._symbol import SymbolicTypes, expression_of
@@ -63,12 +65,18 @@ def constant_argument(value: object) -> Any:
         return _constant_number(value)
     if isinstance(value, torch.Tensor):
         raise InternalError("a real tensor as an argument: install it, or make it an input")
-    if isinstance(value, CONSTANTS):
+    if isinstance(value, CONSTANTS) or _is_written_down(value):
         return value
     if isinstance(value, type) and value in DTYPES:
         return DTYPES[value]
     detail = f"an argument that is a {type(value).__module__}.{type(value).__qualname__}"
     raise Unsupported("unrepresentable-argument", detail)
+
+
+def _is_written_down(value: object) -> bool:
+    """Return True for an object that torch writes into generated code by its value: a placement. It
+    would do so with any enumeration, too, by a name that others may have."""
+    return is_opaque_value_type(type(value)) and not isinstance(value, enum.Enum)
 
 
 def _constant_number(value: Any) -> Any:

@@ -21,6 +21,7 @@ from stator_variables._handler_keys import (
 )
 from stator_variables._objects import _inlining, _new_values
 from stator_variables._objects._arity import signature_arity
+from stator_variables._objects._late_name import late_name
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _calls
@@ -81,7 +82,7 @@ def _substituted(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs
 
 
 def _by_handler(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
-    handler = t.handlers.get(function.real)
+    handler = t.handlers.get(function.real) or t.handlers.get(late_name(function.real))
     if handler is None or not _accepts(function.real, args, kwargs):
         return MISSING
     found = handler(t, list(args), kwargs)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from stator_bytecode import Result, Unsupported
 
-from stator_variables._emitter import Emitter, filled
+from stator_variables._emitter import Emitter, StaysInGraph, filled
 from stator_variables._runtime._support import as_subclass
 from stator_variables._space import Space
 from stator_variables._trace._graph import GraphValue
@@ -23,6 +23,7 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
       to None unread, ahead of all operations.
     - `history`: the `grad_fn` that the fake of an existing tensor began with.
     - `is_new`: a leaf that the region makes.
+    - `begun`: what the Machine saved ahead of the operator, for a result that stays in the graph.
     - `connected`: its data, these with its history, and the number of writes to them by then.
     """
 
@@ -38,6 +39,7 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
     node: object = None  # a tracker of its autograd node, where the program may read that
     tangent: Any = None  # the tracker of what `make_dual` was given
     is_new: bool = False
+    begun: Any = None
     connected: tuple[GraphValue, GraphValue, int] | None = None
 
     def __init__(self, traced: GraphValue, cls: type) -> None:
@@ -85,6 +87,8 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
         return self.shown.example
 
     def rebuild(self, e: Emitter) -> str:
+        if self.begun is not None:
+            raise StaysInGraph(self.begun, e.refuse(self))
         text = e.output(self.traced)
         return (
             filled(e, self, e.bind(self, text))

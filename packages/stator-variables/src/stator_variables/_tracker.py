@@ -151,6 +151,11 @@ class VariableTracker:
         constants)."""
         return MISSING
 
+    def in_graph(self, t: Any) -> Any:
+        """An argument of a node for an object that operators take as it is; MISSING if they take
+        none."""
+        return MISSING
+
     # -- slots for iterators over this one ---------------------------------------------------------
     def is_replayable(self) -> bool:
         """Return True for an existing iterator whose steps the entry can repeat: none runs code of

@@ -2,7 +2,8 @@
 result is copied.
 
 Only where no gradient is at stake: plainly, autograd does not see what a collective does to a
-tensor.
+tensor. With `async_op=True` the graph waits at once: until the program waits, it has no value to
+rely on. The object to wait with stays in the graph.
 """
 
 import inspect
@@ -15,10 +16,13 @@ from stator_variables import (
     NONE,
     Args,
     ConstantTracker,
+    Emitter,
     FunctionTable,
     Kwargs,
     Space,
+    StaysInGraph,
     TensorTracker,
+    VariableTracker,
     call,
     flatten,
     is_a,
@@ -45,6 +49,7 @@ FUNCTIONAL = {
 )
 def collective(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     named = _bound(t, of, args, kwargs)
+    result = WorkTracker(t.machine.save()) if _gives_work(t, named) else NONE
     from torch.distributed import _functional_collectives as functional
 
     if "op" in named:
@@ -56,8 +61,46 @@ def collective(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     name = FUNCTIONAL[of.__name__]
     substitute = getattr(functional, name)
     return after(
-        call(t, wrap(t, substitute, CapturedSource(name, substitute)), [], named), lambda _: NONE
+        call(t, wrap(t, substitute, CapturedSource(name, substitute)), [], named), lambda _: result
     )
+
+
+def _gives_work(t: Space, named: dict[str, Any]) -> bool:
+    """Return True if the collective gives an object to wait with; take that argument away."""
+    flag = named.pop("async_op", NONE).constant()
+    if flag not in (None, False, True):
+        raise t.unsupported("not-inlined", "a collective with an `async_op` that is no bool")
+    if not flag or "group" not in named:
+        return bool(flag)
+    # a process that is no part of the group gets none
+    return distributed.get_rank(known_value(t, named["group"])) >= 0
+
+
+class WorkTracker(VariableTracker):
+    """An object to wait with for a collective that the graph has waited for.
+
+    `begun` is what the Machine saved ahead of the collective, which runs natively if the object
+    has to exist.
+    """
+
+    def __init__(self, begun: object) -> None:
+        self.cls = _Work
+        self.begun = begun
+
+    def rebuild(self, e: Emitter) -> str:
+        raise StaysInGraph(self.begun, e.refuse(self))
+
+
+_Work: Any = getattr(distributed, "Work", object)
+_WAIT = (_Work.wait.__func__,) if hasattr(_Work, "wait") else ()
+
+
+@handlers.handles(*_WAIT)
+def wait(t: Space, args: Args, kwargs: Kwargs) -> Any:
+    """Wait for a collective: True, as it is done."""
+    if len(args) > 1 or kwargs or not is_a(args[0], WorkTracker):
+        raise t.unsupported("not-inlined", "waiting for a collective from outside of the region")
+    return ConstantTracker(True)
 
 
 def _bound(t: Space, function: Any, args: Args, kwargs: Kwargs) -> dict[str, Any]:
@@ -67,8 +110,6 @@ def _bound(t: Space, function: Any, args: Args, kwargs: Kwargs) -> dict[str, Any
         raise t.unsupported(
             "not-inlined", f"{function.__name__} with arguments that it does not take"
         ) from None
-    if not _is_false(named.pop("async_op", None)):
-        raise t.unsupported("not-inlined", f"{function.__name__} that is waited for later")
     leaves = [leaf for value in named.values() for leaf in flatten(t, value)[0]]
     _check(t, function, [leaf for leaf in leaves if is_a(leaf, TensorTracker)])
     return {key: value for key, value in named.items() if not is_none(value)}
@@ -88,7 +129,3 @@ def _check(t: Space, function: Any, tensors: list[TensorTracker]) -> None:
             "not-inlined",
             f"{function.__name__} of tensors that functional collectives see otherwise",
         )
-
-
-def _is_false(vt: Any) -> bool:
-    return vt is None or vt.constant() is False

@@ -56,6 +56,17 @@ def abc_instance_check(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     )
 
 
+@handlers.handles(type.__instancecheck__)
+@operation
+def type_instance_check(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
+    """Implement `super().__instancecheck__` of a metaclass of plain classes
+    (`object_isinstance` in Objects/abstract.c)."""
+    cls, vt = args
+    mro_of(t, vt.cls)
+    claimed = yield from claimed_class(t, vt)
+    return ConstantTracker(issubclass(vt.cls, cls.value) or issubclass(claimed, cls.value))
+
+
 @handlers.handles(issubclass)
 def handle_issubclass(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if args[0].base is not type:

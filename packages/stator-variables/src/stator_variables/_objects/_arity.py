@@ -17,6 +17,7 @@ import attrs
 import torch
 from stator_bytecode import HandlerTable, Result
 
+from stator_variables._objects._late_name import LateName
 from stator_variables._objects._recipe import KEY_WRAPPER
 from stator_variables._space import Space
 from stator_variables._tracker import Args, Kwargs
@@ -135,7 +136,9 @@ def checked(table: HandlerTable[Any, Any]) -> HandlerTable[Any, Any]:
     made: HandlerTable[Any, Any] = HandlerTable(table.what)
     for target, handler in table.items():
         made.handles(target)(
-            handler if isinstance(target, types.FunctionType) else _checking(target, handler)
+            handler
+            if isinstance(target, types.FunctionType | LateName)
+            else _checking(target, handler)
         )
     return made
 

@@ -32,7 +32,8 @@ INLINED_MODULES = _of_torch(
     "autograd.forward_ad autograd.function autograd.grad_mode _functorch.apis "
     "_functorch.eager_transforms _functorch.functional_call _functorch.predispatch "
     "_functorch.utils fx.graph_module _functorch.vmap fx.traceback fx._pytree _dynamo.comptime "
-    "distributed._functional_collectives distributed.tensor.experimental._func_map"
+    "distributed._functional_collectives distributed.tensor.experimental._func_map "
+    "distributed.tensor._api distributed.tensor.parallel distributed.tensor.placement_types"
 )
 """Exceptions from these."""
 

@@ -404,6 +404,8 @@ def _storage(t: Space, cls: type, new: Any, args: Args, kwargs: Kwargs) -> Any:
         return MISSING if construct is None else _subclasses.around(t, construct(t, args, {}), cls)
     if new is set.__new__:
         return SetTracker(cls)
+    if (handler := _handler(t, new)) is not None:
+        return handler(t, [ClassTracker(cls), *args], kwargs)
     if issubclass(cls, BaseException) and new.__self__.__module__ == "builtins":
         return _exception.allocated(t, cls, list(args))
     return MISSING

@@ -212,6 +212,7 @@ def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -
         )
     if t.memory.jagged and not t.memory.jagged.isdisjoint(traced.node.meta.get("writes", ())):
         raise t.unsupported("tensor-subclass", "a write to an existing jagged tensor")
+    _wrappers.refuse_write(t, traced.node.meta.get("writes", ()), [*args, *kwargs.values()])
     return from_traced(t, traced, [*args, *kwargs.values()])
 
 
@@ -297,6 +298,8 @@ def argument(t: Space, vt: VariableTracker) -> Any:
         return vt.value
     if (plain := plain_value(t, vt)) is not vt:
         return argument(t, plain)
+    if (taken := vt.in_graph(t)) is not MISSING:
+        return taken
     raise t.unsupported(
         "graph-argument", f"a {vt.cls.__qualname__} as an argument of a tensor operation"
     )
@@ -334,7 +337,10 @@ def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> A
             for vt in operand.items if is_a(operand, SequenceTracker) else [operand]:
                 if is_a(vt, TensorTracker) and _is_example(vt, example):
                     return vt
-        return TensorTracker(traced, _wrappers.class_of(t, example))
+        vt = TensorTracker(traced, _wrappers.class_of(t, example))
+        if _wrappers.stays_in_graph(example):
+            vt.begun = t.machine.save()
+        return vt
     if isinstance(example, SymInt | SymFloat | SymBool):
         return _of_moderate_size(t, number(t, traced), operands)
     if isinstance(example, tuple | list):

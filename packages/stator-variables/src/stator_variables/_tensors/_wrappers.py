@@ -13,12 +13,14 @@ assume.
 
 import enum
 import types
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import torch
 from stator_guards import AttrSource, CallSource, Custom, Source, TensorMatch, TypeIs
 from torch import Tensor
+from torch._library.fake_class_registry import FakeScriptObject
+from torch._library.opaque_object import is_opaque_value_type
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nested._internal.nested_tensor import NestedTensor
 from torch.nn import Parameter
@@ -30,7 +32,7 @@ from torch.utils._python_dispatch import (
 from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._space import Space
 from stator_variables._trace._graph import Dim
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 from stator_variables._trackers import TensorTracker
 
 _OWN = frozenset(
@@ -95,17 +97,18 @@ def build(t: Space, real: Any, source: Source) -> TensorTracker:
 def _parts(wrapper: Any, source: Source) -> Iterator[tuple[Source, Tensor]]:
     """The plain tensors inside, at any depth."""
     for name in wrapper.__tensor_flatten__()[0]:
-        part, part_source = getattr(wrapper, name), AttrSource(source, name)
+        part: Any = getattr(wrapper, name)
+        part_source = AttrSource(source, name)
         if is_traceable_wrapper_subclass(part):
             yield from _parts(part, part_source)
-        else:
+        elif isinstance(part, Tensor):
             yield part_source, part
 
 
 def class_of(t: Space, example: Tensor) -> type:
     """The class of a result, for which a fake stands."""
     if type(example) not in _PLAIN:
-        if type(example) is not NestedTensor and shape_of(example) is MISSING:
+        if type(example) is not NestedTensor and not is_known(example):
             raise t.unsupported(
                 "tensor-subclass", f"an operation that gives a {type(example).__qualname__}"
             )
@@ -113,9 +116,39 @@ def class_of(t: Space, example: Tensor) -> type:
     return Parameter if isinstance(example, Parameter) else Tensor
 
 
+def is_known(example: Any) -> bool:
+    """Return True if the graph can have a result: one like an input, or one that only the graph can
+    have."""
+    return shape_of(example) is not MISSING or stays_in_graph(example)
+
+
+def stays_in_graph(example: Any) -> bool:
+    """Return True for a result with a context that no entry can compare, nor make again: symbolic
+    sizes, or a mask that a placement holds for the next operator."""
+    if type(example) in _PLAIN or not is_wrapper(type(example)) or shape_of(example) is not MISSING:
+        return False
+    (names, context), (_, again) = example.__tensor_flatten__(), example.__tensor_flatten__()
+    parts = [shape_of(getattr(example, name)) for name in names]
+    look = *example.shape, *example.stride()
+    try:
+        _key((look, context), (look, again))
+    except _OnlyInGraph:
+        return MISSING not in parts
+    except TypeError:
+        return False
+    return False
+
+
+class _OnlyInGraph(TypeError):
+    """A value in a context that operators understand, and that no guard can be about."""
+
+
 def shape_of(wrapper: Any) -> Any:
     """Return the class's description of a wrapper, comparable; MISSING if it cannot be compared, or
     the object is unfinished."""
+    is_tensor: bool = isinstance(wrapper, Tensor)
+    if not is_tensor:
+        return _shape_of_object(wrapper)
     if type(wrapper) in _PLAIN:
         return Tensor if wrapper.layout is torch.strided else MISSING
     if not is_wrapper(type(wrapper)) or wrapper.layout is not torch.strided:
@@ -132,6 +165,13 @@ def shape_of(wrapper: Any) -> Any:
         return MISSING
     parts = list(map(shape_of, inner))
     return MISSING if MISSING in parts else (type(wrapper), *zip(names, parts, strict=True), key)
+
+
+def _shape_of_object(part: Any) -> Any:
+    """Return a part that is no tensor (the mesh of a DTensor) as it is compared: by its value."""
+    real = part.real_obj if isinstance(part, FakeScriptObject) else part
+    has_value = getattr(type(real), "__hash__", None) not in (None, object.__hash__)
+    return (type(real), real) if has_value else MISSING
 
 
 _ATOMS = (
@@ -151,6 +191,8 @@ def _key(value: Any, again: Any) -> object:
     """Equal for equal contexts. TypeError for a value that may change unnoticed, as a list can that
     is there again."""
     kind = type(value)
+    if kind is torch.SymInt:
+        raise _OnlyInGraph("a symbolic size")
     if kind in (float, complex):
         return kind, repr(value)
     if kind in (tuple, torch.Size) or (kind is list and value is not again):
@@ -161,8 +203,32 @@ def _key(value: Any, again: Any) -> object:
     by_value = getattr(kind, "__hash__", None) not in (None, object.__hash__)
     if not immutable and (not by_value or isinstance(value, Tensor | torch.SymInt)):
         raise TypeError(f"a {kind.__qualname__} in a context")
+    if not immutable:  # what it keeps beside its value must not change either
+        _key_of_attributes(value)
     hash(value)
     return kind, value
+
+
+def _key_of_attributes(value: Any) -> None:
+    try:
+        for held in getattr(value, "__dict__", {}).values():
+            _key(held, held)
+    except TypeError as error:
+        if is_opaque_value_type(type(value)):
+            raise _OnlyInGraph(*error.args) from None
+        raise
+
+
+def refuse_write(t: Space, writes: Collection[int], operands: Iterable[Any]) -> None:
+    """Reject a write to a tensor inside of another, or to one with others in it, once such a part
+    is known by itself: fakes do not show what they share."""
+    if not writes or not t.memory.shown_twice:
+        return
+    examples: list[Any] = [vt.example for vt in operands if is_a(vt, TensorTracker)]
+    wrappers: list[Any] = [*filter(is_traceable_wrapper_subclass, examples)]
+    shared = {each.untyped_storage()._cdata for each in wrappers} | t.memory.shown_twice
+    if not shared.isdisjoint(writes):
+        raise t.unsupported("tensor-subclass", "a write to a tensor that shares a part with others")
 
 
 MARKS = frozenset({"_is_param", "_is_buffer"})

@@ -193,6 +193,10 @@ class GraphRecorder(Protocol):
     def number_input(self, source: Source, value: int | float, hint: str) -> GraphValue:
         """A symbolic int or float input."""
 
+    def object_input(self, source: Source, value: object, hint: str) -> GraphValue:
+        """A placeholder for an object that operators take as it is, of a class that torch knows as
+        opaque."""
+
     def read_number(self, traced: GraphValue) -> GraphValue:
         """Record `item()` of a tensor: a symbol without a hint, which no guard can use."""
 

@@ -17,6 +17,8 @@ class InputMemory:
     has_arrays: bool = False  # some of them are over memory of NumPy's, whose storages differ
     has_wrappers: bool = False  # some of them are inside others
     copied: dict[int, list[Source]] = Factory(dict)  # deeply, by the memo
+    # storages of tensors inside of others, and of these, that are both in the graph
+    shown_twice: set[int] = Factory(set)
     jagged: set[int] = Factory(set)
     """The storages that a write to a jagged tensor, or to its values, writes to: the count of its
     versions is in the object."""
