@@ -32,7 +32,7 @@ from stator_bytecode._codec._tables import OPCODES
 from stator_bytecode.errors import Unsupported
 
 ENDINGS = {"RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP"}
-VANISHED = {"RESUME", "CACHE", "END_FOR"}
+VANISHED = {"RESUME", "CACHE", "END_FOR", "NOT_TAKEN"}
 
 
 # -- the standard library --------------------------------------------------------------------------
@@ -73,10 +73,10 @@ def check_raw_ranges(decoded: Code, raws: list[Raw]) -> None:
 
 
 def check_vanished(raws: list[Raw]) -> None:
-    """POP_TOP belongs to the END_FOR before it (3.13)."""
+    """POP_TOP (3.13) and POP_ITER belong to the END_FOR before them."""
     for before, raw in zip([None, *raws], raws, strict=False):
         assert raw.name in VANISHED or (
-            raw.name == "POP_TOP" and before is not None and before.name == "END_FOR"
+            raw.name in {"POP_TOP", "POP_ITER"} and before is not None and before.name == "END_FOR"
         )
 
 
@@ -101,7 +101,9 @@ def check_effects(decoded: Code, raws: list[Raw]) -> None:
 
 def unsaid(covered: list[Raw]) -> int:
     """Before 3.13, `dis` does not count the value that a generator finds on its stack when it
-    starts."""
+    starts; since 3.14 it counts the value that a function returns."""
+    if covered[-1].name == "RETURN_VALUE":
+        return -1 - raw_effect(covered[-1].opcode, 0, False)
     return int(covered[0].name == "RETURN_GENERATOR" and OPCODES.dialect.sent_value_on_entry)
 
 
@@ -416,6 +418,7 @@ def test_function_is_made_with_all_its_parts_at_once() -> None:
         return inner
 
     decoded = decode(outer.__code__)
-    (made,) = [instr for instr in decoded.instructions if instr.op == "MAKE_FUNCTION"]
-    assert made.arg == 15
+    made = [instr for instr in decoded.instructions if instr.op == "MAKE_FUNCTION"][-1]
+    annotations = 16 if hasattr(outer, "__annotate__") else 4
+    assert made.arg == 1 + 2 + annotations + 8
     assert decoded.instructions[made.index + 1].op == "STORE_FAST"

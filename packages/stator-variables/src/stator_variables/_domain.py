@@ -455,6 +455,7 @@ class SymbolicDomain:
     unpack = delegated_with_hashes(_consumption.unpack)
     unpack_ex = delegated_with_hashes(_consumption.unpack_ex)
     format_value = delegated(_formatting.format_value)
+    build_interpolation = build_template = refused("refused-instruction", "a template string")
 
     # -- exceptions --------------------------------------------------------------------------------
     exception_from = delegated(_exceptions.exception_from)

@@ -17,7 +17,7 @@ import attrs
 from stator_bytecode._breaks._glue import Glue
 from stator_bytecode._breaks._layout import FrameLayout
 from stator_bytecode._breaks._native_frame import NativeFrame
-from stator_bytecode._breaks._shape import null_of, pushes_null
+from stator_bytecode._breaks._shape import null_of
 from stator_bytecode._breaks._traceback import hide
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
@@ -194,8 +194,8 @@ def _finish_value(completion: FrameCompletion) -> None:
     if _completion.COMPLETIONS.get(instr.op) is _completion.discard:
         glue.emit("POP_TOP")
         completion.leave(False)
-    elif pushes_null(instr):
-        completion.leave(False, made=1, null=null_of(completion.layout))
+    elif (null := null_of(completion.layout)) in ("before", "after"):
+        completion.leave(False, made=1, null=null)
     elif instr.op == "RAISE_VARARGS":
         glue.emit("RAISE_VARARGS", 1)
     elif instr.op in _NEEDS_MORE:

@@ -11,12 +11,15 @@ from types import CodeType
 from typing import Any
 
 from stator_bytecode._codec._raw_instruction import Raw, RawHandler
+from stator_bytecode._codec._rules import SUBSCRIPT
 from stator_bytecode.errors import Positions
 
 _PRECALL = "PRECALL" in dis.opmap
 _NULL_AFTER = "CALL_KW" in dis.opmap  # the call layout [fn, NULL, args] came with it
 _TO_BOOL = ["TO_BOOL"] if "TO_BOOL" in dis.opmap else ["UNARY_NOT", "UNARY_NOT"]
-_END_FOR = ["END_FOR", "POP_TOP"] if _NULL_AFTER else ["END_FOR"] if "END_FOR" in dis.opmap else []
+_POP_ITER = "POP_ITER" if "POP_ITER" in dis.opmap else "POP_TOP"
+_END_FOR = ["END_FOR", _POP_ITER] if _NULL_AFTER else ["END_FOR"] if "END_FOR" in dis.opmap else []
+_SUBSCRIPT = ("BINARY_SUBSCR", 0) if "BINARY_SUBSCR" in dis.opmap else ("BINARY_OP", SUBSCRIPT)
 
 
 class Glue:
@@ -72,6 +75,10 @@ class Glue:
             self.emit("SWAP", 2)
         self.emit("SWAP", 3)
         self._call(1)
+
+    def subscript(self) -> None:
+        name, arg = _SUBSCRIPT
+        self.emit(name, arg)
 
     def to_bool(self) -> None:
         for name in _TO_BOOL:

@@ -14,14 +14,16 @@ stub at the position of the call that frame is parked at.
 
 import dis
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import attrs
 
+from stator_bytecode._breaks._glue import Glue
 from stator_bytecode._breaks._layout import NULL_KIND, FlatIndices, FrameLayout, RaisedAt
 from stator_bytecode._breaks._native_frame import NativeFrame, moved
-from stator_bytecode._breaks._shape import UNCHANGED, StepEffect, pushes_null, shapes_of
+from stator_bytecode._breaks._shape import UNCHANGED, StepEffect, null_of, pushes_null, shapes_of
 from stator_bytecode._codec._instruction import Code
 from stator_bytecode._codec._raw import disassemble
 from stator_bytecode._codec._raw_instruction import Raw
@@ -121,6 +123,8 @@ class _StepWriter:
         self._adapt()
         for raw in self.raws:
             glue.add(raw)
+        if null_of(self.operands.layout) == "between":
+            _bind_exit(glue)
         end = len(glue.raws)
         if instr.op not in _ENDING:
             self._write_exits(shapes)
@@ -141,7 +145,7 @@ class _StepWriter:
         elif instr.op == "RERAISE":
             # The instruction to blame is that of the traceback's entry, which is there already.
             last.arg = 0
-        elif pushes_null(instr):
+        elif pushes_null(instr) and instr.op != "BEFORE_WITH":
             if last.name == "LOAD_METHOD":
                 last.opcode = dis.opmap["LOAD_ATTR"]
             else:
@@ -176,6 +180,24 @@ class _StepWriter:
             # POP_TOP would read a NULL; STORE_FAST may have one, and the locals are done with.
             glue.emit(*(("STORE_FAST", 0) if stack[depth] is NULL_KIND else ("POP_TOP",)))
         leave(self.frame, self.handled)
+
+
+def _bind_exit(glue: Glue) -> None:
+    """`[exit, self or NULL, entered]` => `[bound exit, entered]`: no NULL can be returned.
+
+    A call takes the second of its slots for an argument unless that is a NULL: `bound(self, exit)`.
+    """
+    glue.emit("SWAP", 3)
+    glue.constant(_bound)
+    glue.emit("SWAP", 3)
+    glue.emit("SWAP", 2)
+    glue.emit("CALL", 1)
+    glue.emit("SWAP", 2)
+
+
+def _bound(*found: Any) -> Any:
+    """The method of `(self, function)`, or the one callable."""
+    return MethodType(found[1], found[0]) if len(found) == 2 else found[0]
 
 
 def leave(frame: NativeFrame, handled: int | None) -> None:

@@ -84,6 +84,8 @@ EFFECTS: Mapping[str, Effect] = {
     "UNPACK_EX": Effect(1, lambda arg: arg[0] + 1 + arg[1]),
     "FORMAT_VALUE": Effect(lambda arg: 2 if arg[1] else 1, 1),
     "CONVERT_VALUE": Effect(1, 1),
+    "BUILD_INTERPOLATION": Effect(lambda arg: 3 if arg[1] else 2, 1),
+    "BUILD_TEMPLATE": Effect(2, 1),
     # calls, functions, classes
     "CALL": Effect(lambda arg: arg[0] + 2, 1),
     "CALL_FUNCTION_EX": Effect(lambda arg: 4 if arg else 3, 1),
@@ -98,8 +100,9 @@ EFFECTS: Mapping[str, Effect] = {
     "POP_EXCEPT": Effect(1, 0),
     **_each(Effect(2, 2), "CHECK_EXC_MATCH CHECK_EG_MATCH"),
     "PREP_RERAISE_STAR": Effect(2, 1),
-    "WITH_EXCEPT_START": Effect(4, 5),
-    "BEFORE_WITH": Effect(1, 2),
+    # where `__exit__` has two slots: itself or a function, and NULL or its first argument
+    "WITH_EXCEPT_START": Effect(lambda two_slots: 4 + two_slots, lambda two_slots: 5 + two_slots),
+    **_each(Effect(1, lambda two_slots: 2 + two_slots), "BEFORE_WITH BEFORE_ASYNC_WITH"),
     "STOPITERATION_ERROR": Effect(1, 1),
     # generators: a resumed one finds the value sent on its stack, the first None too
     "RETURN_GENERATOR": Effect(0, 1),
@@ -114,7 +117,7 @@ EFFECTS: Mapping[str, Effect] = {
     "MATCH_KEYS": Effect(2, 3),
     # refused ones, so that the depth is known everywhere
     **_each(Effect(1, 1), "GET_AITER GET_AWAITABLE ASYNC_GEN_WRAP"),
-    **_each(Effect(1, 2), "GET_ANEXT BEFORE_ASYNC_WITH"),
+    "GET_ANEXT": Effect(1, 2),
     "END_ASYNC_FOR": Effect(2, 0),
     "PRINT_EXPR": Effect(1, 0),
     **_each(

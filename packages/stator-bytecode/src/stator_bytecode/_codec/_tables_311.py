@@ -6,6 +6,7 @@ from stator_bytecode._codec._dialect import Dialect, Rules
 _RULES: Rules = {
     **rules.SHARED,
     **rules.UNTIL_312,
+    **rules.UNTIL_313,
     **rules.same(rules.number, "LOAD_CLASSDEREF"),
     **rules.same(rules.name, "LOAD_ATTR LOAD_METHOD"),
     **rules.same(rules.nothing, "JUMP_IF_TRUE_OR_POP JUMP_IF_FALSE_OR_POP"),

@@ -65,6 +65,7 @@ _RULES: Rules = {
     **rules.SHARED,
     **SINCE_312,
     **rules.UNTIL_312,
+    **rules.UNTIL_313,
     "COMPARE_OP": rules.one("COMPARE_OP", lambda scope, arg: (rules.COMPARISONS[arg >> 4], False)),
     "END_FOR": rules.loop_end(),
     "KW_NAMES": rules.call("CALL", named=True),

@@ -1,7 +1,9 @@
 """Operators, items, iteration and building of the concrete domain."""
 
+import importlib
 import operator
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from types import CoroutineType, GeneratorType
 from typing import Any
 
@@ -118,6 +120,22 @@ class Values:
     def format_value(self, value: Any, conversion: str, spec: str | None) -> str:
         converted = CONVERTERS[conversion](value) if conversion else value
         return format(converted, "" if spec is None else spec)
+
+    def build_interpolation(
+        self, value: Any, text: str, conversion: str, spec: str | None
+    ) -> object:
+        kind = _template_module().Interpolation
+        return kind(value, text, conversion or None, "" if spec is None else spec)
+
+    def build_template(self, strings: Sequence[str], interpolations: Sequence[Any]) -> object:
+        pairs = zip_longest(strings, interpolations)
+        parts = [part for pair in pairs for part in pair if part is not None]
+        return _template_module().Template(*parts)
+
+
+def _template_module() -> Any:
+    """Return the module of template strings, which CPython has since 3.14."""
+    return importlib.import_module("string.templatelib")
 
 
 def is_iterable(value: Any) -> bool:
