@@ -32,6 +32,9 @@ from stator_bytecode._codec._tables import OPCODES
 from stator_bytecode.errors import Unsupported
 
 ENDINGS = {"RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP"}
+RAISES_NOTHING = {"LOAD_CONST", "RETURN_VALUE"}
+"""Instructions behind the loop of a generator expression, whose handler expects the iterator that
+is gone by then (3.15)."""
 VANISHED = {"RESUME", "CACHE", "END_FOR", "NOT_TAKEN"}
 
 
@@ -132,7 +135,7 @@ def check_depths(decoded: Code) -> None:
         if can_jump(instr):
             following.append((instr.target, depth + stack_effect(instr, True)))
         if instr.handler is not None:
-            assert instr.handler.depth <= depth
+            assert instr.handler.depth <= depth or instr.op in RAISES_NOTHING
             following.append((instr.handler.target, instr.handler.depth + instr.handler.lasti + 1))
         paths += [(target, there) for target, there in following if depths.get(target) != there]
 
@@ -237,7 +240,9 @@ def test_loop_ends_after_what_the_interpreter_skips() -> None:
     (loop,) = [instr for instr in instructions if instr.op == "FOR_ITER"]
     after = instructions[loop.target]
     assert (after.op, after.arg) == ("LOAD_FAST", 1)
-    assert (operands(loop), results(loop, False), results(loop, True)) == (1, 2, 0)
+    slots = OPCODES.dialect.iterator_slots
+    found = (operands(loop), results(loop, False), results(loop, True))
+    assert found == (slots, slots + 1, 0)
 
 
 def test_plain_function_is_the_same_in_every_version() -> None:

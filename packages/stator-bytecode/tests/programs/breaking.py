@@ -804,13 +804,20 @@ class BadLen:
 def wrong_results():
     for attempt in (
         lambda: BadInit(5),
-        lambda: 1 if BadBool() else 2,
-        lambda: [*BadIter()],
         lambda: not BadLen(),
     ):
         try:
             attempt()
         except (TypeError, ValueError) as error:
+            note(error)
+    return None
+
+
+def wrong_results_of_named_methods():
+    for attempt in (lambda: 1 if BadBool() else 2, lambda: [*BadIter()]):
+        try:
+            attempt()
+        except TypeError as error:
             note(error)
     try:
         for _ in BadIter():
@@ -818,6 +825,10 @@ def wrong_results():
     except TypeError as error:
         note(error)
     return None
+
+
+if sys.version_info < (3, 15):  # whose errors name the class of the method: see known-gaps.md
+    program(wrong_results_of_named_methods)
 
 
 @program

@@ -156,7 +156,7 @@ def write_truth(completion: FrameCompletion, of: str) -> None:
 @then_writers.handles("iter")
 def write_iter(completion: FrameCompletion) -> None:
     completion.return_from("__iter__")
-    completion.glue.emit("GET_ITER")
+    completion.glue.get_iterator()
 
 
 def _write_next(completion: FrameCompletion) -> None:
@@ -164,12 +164,15 @@ def _write_next(completion: FrameCompletion) -> None:
     always."""
     glue = completion.glue
     completion.return_from("__next__")
+    slots = completion.instruction.arg
+    glue.push_second_slot()
     loop = glue.emit("FOR_ITER")
-    glue.emit("SWAP", 2)
-    glue.emit("POP_TOP")
+    glue.emit("SWAP", 1 + slots)
+    for _ in range(slots):
+        glue.emit("POP_TOP")
     completion.leave(False, made=1)
     glue.end_loop(loop)
-    completion.leave(True, popped=1)
+    completion.leave(True, popped=slots)
 
 
 # the instruction, once the result is there

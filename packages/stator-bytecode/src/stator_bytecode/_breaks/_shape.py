@@ -18,7 +18,6 @@ UNCHANGED = frozenset(
 operand."""
 
 _LOOKS_AT_ONE = (
-    "FOR_ITER",
     "GET_LEN",
     "MATCH_MAPPING",
     "MATCH_SEQUENCE",
@@ -32,6 +31,10 @@ _KEPT: dict[str, tuple[int, int]] = {
 }
 """The number of lowest operands that stay as they were, when the instruction goes on and when it
 jumps."""
+
+_MAKES_ITERATOR = ("GET_ITER", "GET_YIELD_FROM_ITER", "CLEANUP_THROW")
+"""Operations that push an iterator, or a None in the place of one, with an empty second slot if it
+has two."""
 
 
 @attrs.frozen
@@ -55,7 +58,9 @@ def shapes_of(instr: Instruction) -> StepEffect:
     if op == "DICT_MERGE":
         return StepEffect(used, (count - 1, 0), (0, 0), False)
     if op == "SEND":
-        return StepEffect(used, (1, int(instr.arg)), (1, 1), True)
+        return StepEffect(used, (max(arg, 1), arg), (1, 1), True)
+    if op == "FOR_ITER":
+        return StepEffect(used, (arg, 0), (1, 0), True)
     if op == "RERAISE":
         return StepEffect((1,), (0, 0), (0, 0), False)
     kept = (count, 0) if op == "WITH_EXCEPT_START" else _KEPT.get(op, (0, 0))
@@ -76,19 +81,23 @@ def pushes_null(instr: Instruction) -> bool:
         return instr.arg[1] is not None
     if instr.op == "BEFORE_WITH":
         return bool(instr.arg)
+    if instr.op in _MAKES_ITERATOR:
+        return bool(instr.arg == 2)
     return instr.op == "LOAD_METHOD" or (instr.op == "LOAD_SUPER_ATTR" and bool(instr.arg[1]))
 
 
 def null_of(layout: FrameLayout) -> str | None:
     """Return the side of the value on which the instruction pushes a NULL, if it does.
 
-    BEFORE_WITH has it between its two values.
+    BEFORE_WITH and CLEANUP_THROW have it between their two values.
     """
     instr = layout.instruction
     if not pushes_null(instr):
         return None
     if instr.op == "LOAD_GLOBAL":
         return str(instr.arg[1])
-    if instr.op == "BEFORE_WITH":
+    if instr.op in ("BEFORE_WITH", "CLEANUP_THROW"):
         return "between"
+    if instr.op in _MAKES_ITERATOR:
+        return "after"
     return "before" if layout.code.null_first else "after"

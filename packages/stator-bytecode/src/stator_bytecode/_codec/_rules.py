@@ -114,8 +114,8 @@ SHARED: Rules = {
     **same(
         nothing,
         """
-        NOP POP_TOP PUSH_NULL GET_ITER FOR_ITER STORE_SUBSCR DELETE_SUBSCR
-        SETUP_ANNOTATIONS LOAD_BUILD_CLASS RETURN_VALUE RETURN_GENERATOR GET_YIELD_FROM_ITER
+        NOP POP_TOP PUSH_NULL STORE_SUBSCR DELETE_SUBSCR
+        SETUP_ANNOTATIONS LOAD_BUILD_CLASS RETURN_VALUE RETURN_GENERATOR
         PUSH_EXC_INFO POP_EXCEPT CHECK_EXC_MATCH CHECK_EG_MATCH
         MATCH_MAPPING MATCH_SEQUENCE MATCH_KEYS GET_LEN
         YIELD_VALUE GET_AITER GET_ANEXT END_ASYNC_FOR
@@ -135,7 +135,7 @@ SHARED: Rules = {
         name,
         """
         STORE_GLOBAL DELETE_GLOBAL LOAD_NAME STORE_NAME DELETE_NAME STORE_ATTR DELETE_ATTR
-        IMPORT_NAME IMPORT_FROM
+        IMPORT_FROM
         """,
     ),
     **same(flag, "IS_OP CONTAINS_OP"),
@@ -158,6 +158,13 @@ UNTIL_313: Rules = {
     "CALL_FUNCTION_EX": one("CALL_FUNCTION_EX", lambda scope, arg: bool(arg & 1)),
 }
 """Changes of CPython 3.14."""
+
+UNTIL_314: Rules = {
+    # an iterator has one slot
+    **same(always(1), "GET_ITER GET_YIELD_FROM_ITER FOR_ITER"),
+    **same(name, "IMPORT_NAME"),
+}
+"""Changes of CPython 3.15."""
 
 UNTIL_312: Rules = {
     "LOAD_CONST": one("LOAD_CONST", constant),

@@ -13,9 +13,10 @@ from stator_bytecode._codec._tables_311 import DIALECT_311
 from stator_bytecode._codec._tables_312 import DIALECT_312
 from stator_bytecode._codec._tables_313 import DIALECT_313
 from stator_bytecode._codec._tables_314 import DIALECT_314
+from stator_bytecode._codec._tables_315 import DIALECT_315
 from stator_bytecode.errors import InvalidUse
 
-_ALL = (DIALECT_311, DIALECT_312, DIALECT_313, DIALECT_314)
+_ALL = (DIALECT_311, DIALECT_312, DIALECT_313, DIALECT_314, DIALECT_315)
 DIALECTS = {dialect.version: dialect for dialect in _ALL}
 
 

@@ -55,6 +55,7 @@ _RULES: Rules = {
     **rules.SHARED,
     **SINCE_312,
     **rules.UNTIL_313,
+    **rules.UNTIL_314,
     **SINCE_313,
     "END_FOR": rules.loop_end("POP_TOP"),
 }
@@ -65,6 +66,7 @@ DIALECT_313 = Dialect(
     merges_locations=True,
     sent_value_on_entry=False,
     null_first=False,
+    iterator_slots=1,
     rules=_RULES,
     parts=frozenset({"CALL_KW", "EXTENDED_ARG", "SET_FUNCTION_ATTRIBUTE"}),
     refused={

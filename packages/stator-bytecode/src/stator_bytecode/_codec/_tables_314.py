@@ -14,7 +14,8 @@ _ARGUMENTS: dict[tuple[int, ...], str] = {
     (1, 1, 2, 3, 0, 0): "BEFORE_WITH",
     (1, 3, 2, 3, 2, 0): "BEFORE_ASYNC_WITH",
 }
-"""The arguments of `_ENTERING`, with the methods `__exit__` and `__enter__`, or the asynchronous ones."""
+"""The arguments of `_ENTERING`, with the methods `__exit__` and `__enter__`, or the asynchronous
+ones."""
 
 
 def _copy_or_entering(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
@@ -43,7 +44,12 @@ def _interpolation(scope: Scope, arg: int) -> tuple[str, bool]:
     return rules.CONVERSIONS[arg >> 2], bool(arg & 1)
 
 
+_GONE = ("RETURN_CONST",)
+
 SINCE_314: Rules = {
+    **rules.SHARED,
+    **{name: rule for name, rule in SINCE_312.items() if name not in _GONE},
+    **SINCE_313,
     "COPY": _copy_or_entering,
     "LOAD_FAST_BORROW": local_or_closure,
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": rules.halves("LOAD_FAST", "LOAD_FAST"),
@@ -56,8 +62,9 @@ SINCE_314: Rules = {
     "NOT_TAKEN": rules.VANISHES,
     "END_FOR": rules.loop_end("POP_ITER"),
 }
-"""The rules that this one brought and 3.15 kept."""
+"""The rules that 3.15 kept."""
 
+PARTS_SINCE_314 = frozenset({"CALL_KW", "EXTENDED_ARG", "LOAD_SPECIAL", "SET_FUNCTION_ATTRIBUTE"})
 REFUSED_SINCE_314 = {
     "INTERPRETER_EXIT": "the interpreter's own entry frame",
     "EXIT_INIT_CHECK": "the interpreter's own frame around __init__",
@@ -65,12 +72,9 @@ REFUSED_SINCE_314 = {
     "RESERVED": "an opcode without a meaning",
 }
 
-_GONE = ("RETURN_CONST",)
 _RULES: Rules = {
-    **rules.SHARED,
-    **{name: rule for name, rule in SINCE_312.items() if name not in _GONE},
-    **SINCE_313,
     **SINCE_314,
+    **rules.UNTIL_314,
     "LOAD_COMMON_CONSTANT": rules.one("LOAD_CONST", rules.one_of(COMMON_CONSTANTS)),
     # out of a loop that is left early
     "POP_ITER": rules.one("POP_TOP"),
@@ -82,7 +86,8 @@ DIALECT_314 = Dialect(
     merges_locations=True,
     sent_value_on_entry=False,
     null_first=False,
+    iterator_slots=1,
     rules=_RULES,
-    parts=frozenset({"CALL_KW", "EXTENDED_ARG", "LOAD_SPECIAL", "SET_FUNCTION_ATTRIBUTE"}),
+    parts=PARTS_SINCE_314,
     refused=REFUSED_SINCE_314,
 )

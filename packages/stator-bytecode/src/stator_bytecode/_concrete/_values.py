@@ -2,6 +2,7 @@
 
 import importlib
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from types import CoroutineType, GeneratorType
@@ -106,10 +107,8 @@ class Values:
 
     def dict_merge(self, target: dict[Any, Any], mapping: Any, function: Any) -> None:
         if not isinstance(mapping, dict) and not hasattr(mapping, "keys"):
-            raise TypeError(
-                f"{shown(function)} argument after ** must be a mapping, "
-                f"not {type(mapping).__name__}"
-            )
+            what = spread_text(function, "**")
+            raise TypeError(f"{what} must be a mapping, not {type(mapping).__name__}")
         for key in mapping if isinstance(mapping, dict) else mapping.keys():
             if key in target:
                 raise TypeError(
@@ -136,6 +135,14 @@ class Values:
 def _template_module() -> Any:
     """Return the module of template strings, which CPython has since 3.14."""
     return importlib.import_module("string.templatelib")
+
+
+def spread_text(function: Any, stars: str) -> str:
+    """Return the words of an error for what is spread in a call."""
+    return f"Value after {stars}" if _NAMELESS else f"{shown(function)} argument after {stars}"
+
+
+_NAMELESS = sys.version_info >= (3, 15)
 
 
 def is_iterable(value: Any) -> bool:

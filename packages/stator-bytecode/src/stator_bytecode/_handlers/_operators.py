@@ -59,7 +59,7 @@ _DOMAIN_CALLS: dict[str, DomainCall] = {
         lambda domain, frame, _: domain.truth(frame.stack[-1]),
     ),
     "GET_ITER": lambda domain, frame, _: domain.get_iterator(frame.stack.pop()),
-    "FOR_ITER": lambda domain, frame, _: domain.next_value(frame.stack[-1]),
+    "FOR_ITER": lambda domain, frame, slots: domain.next_value(frame.stack[-slots]),
     "MATCH_CLASS": match_class,
     "MATCH_MAPPING": lambda domain, frame, _: domain.match_mapping(frame.stack[-1]),
     "MATCH_SEQUENCE": lambda domain, frame, _: domain.match_sequence(frame.stack[-1]),
