@@ -23,7 +23,8 @@ _CODE = {
         "c3"  # ret
     ),
 }
-"""The function, by processor. The lowest 12 bits of the word are those of watchers and of CPython's own count."""
+"""The function, by processor. The lowest 12 bits of the word are those of watchers, and of
+CPython's own count."""
 _FAILED = ctypes.c_void_p(-1).value
 
 
