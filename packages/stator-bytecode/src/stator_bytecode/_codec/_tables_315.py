@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 
 from stator_bytecode._codec import _rules as rules
+from stator_bytecode._codec import _tables_314
 from stator_bytecode._codec._dialect import Dialect, Emit, Fused, Rules, Scope
 from stator_bytecode._codec._raw_instruction import Raw
 from stator_bytecode._codec._tables_314 import (
-    COMMON_CONSTANTS,
     PARTS_SINCE_314,
     REFUSED_SINCE_314,
     SINCE_314,
 )
 
-_MORE_CONSTANTS = (list, set, None, "", True, False, -1)
+COMMON_CONSTANTS = (*_tables_314.COMMON_CONSTANTS, list, set, None, "", True, False, -1)
 _SLOTS = 2
 """An iterator, and an empty slot. The interpreter itself has a list or a tuple, and a position,
 there."""
@@ -37,9 +37,7 @@ _RULES: Rules = {
     **rules.same(rules.always(_SLOTS), "FOR_ITER SEND END_SEND CLEANUP_THROW"),
     "GET_ITER": _iterator,
     "IMPORT_NAME": _import,
-    "LOAD_COMMON_CONSTANT": rules.one(
-        "LOAD_CONST", rules.one_of((*COMMON_CONSTANTS, *_MORE_CONSTANTS))
-    ),
+    "LOAD_COMMON_CONSTANT": rules.one("LOAD_CONST", rules.one_of(COMMON_CONSTANTS)),
     # out of a loop that is left early
     "POP_ITER": (Emit("POP_TOP", rules.nothing), Emit("POP_TOP", rules.nothing)),
 }
