@@ -338,7 +338,7 @@ def test_elsewhere(
 ) -> None:
     """The same tests on each other supported CPython; one that is missing is said, not passed
     over."""
-    for version in interpreters.SUPPORTED:
+    for version in (*interpreters.SUPPORTED, *interpreters.WITHOUT_TORCH):
         python = interpreters.find(version)
         if version == interpreters.CURRENT:
             continue

@@ -1,8 +1,9 @@
 """Find installed CPythons of a wanted minor version, wherever this machine keeps them.
 
 A name on ``PATH`` proves nothing (a version manager's shim may refuse to run), so every candidate
-is started and asked what it is. Candidates, in order: this interpreter, ``pythonX.Y`` anywhere on
-``PATH``, then what an installed ``pyenv`` or ``uv`` knows about. Standard library only:
+is started and asked what it is. Candidates, in order: this interpreter, those that the variable
+``STATOR_PYTHONS`` names (separated as in ``PATH``), ``pythonX.Y`` anywhere on ``PATH``, then what
+an installed ``pyenv`` or ``uv`` knows about. Standard library only:
 ``bootstrap.py`` runs this before anything is installed.
 """
 
@@ -16,6 +17,9 @@ import sys
 from collections.abc import Iterator
 
 SUPPORTED = ("3.11", "3.12", "3.13")
+WITHOUT_TORCH = ("3.14", "3.15")
+"""Versions that are supported by the packages that need no torch."""
+NAMED = "STATOR_PYTHONS"
 CURRENT = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -26,6 +30,7 @@ def find(version: str) -> str | None:
 
 def _candidates(version: str) -> Iterator[str]:
     yield sys.executable
+    yield from filter(None, os.environ.get(NAMED, "").split(os.pathsep))
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         found = shutil.which(f"python{version}", path=folder)
         if found:

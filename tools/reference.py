@@ -21,6 +21,7 @@ import api_reference
 import attrs
 import captures_page
 import import_graph
+import opcode_tables
 from interpreters import CURRENT
 from stator import Options
 from stator._settings._logs import SUBJECTS
@@ -71,13 +72,8 @@ def captures() -> str:
 
 
 def opcodes() -> str:
-    """Neutral operations and their handlers, and what is refused; raw names among the latter are
-    this version's."""
-    handled = [f"| `{name}` | {_first_line(DEFAULT[name])} |" for name in sorted(DEFAULT)]
-    refused = [f"| `{name}` | {reason} |" for name, reason in sorted(REFUSED.items())]
-    lead = "Neutral operations that the Machine runs, then names that it refuses and why."
-    table = ["| handled | |", "|---|---|", *handled, "", "| refused | why |", "|---|---|", *refused]
-    return _page(f"Opcodes under CPython {CURRENT}", lead, *table)
+    """Neutral operations and their handlers, and what is refused."""
+    return opcode_tables.page(DEFAULT, REFUSED)
 
 
 def behaviours() -> str:

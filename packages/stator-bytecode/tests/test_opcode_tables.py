@@ -67,6 +67,7 @@ def _ops(name: str) -> list[str]:
     following = {
         "PRECALL": ["CALL"],
         "KW_NAMES": ["PRECALL", "CALL"] if "PRECALL" in REAL else ["CALL"],
+        "END_FOR": ["POP_ITER"] if "POP_ITER" in REAL else ["POP_TOP"],
     }
     raws = [Raw(REAL[each]) for each in [name, *following.get(name, ["POP_TOP"])]]
     return [op for arg in (1, 2, 3) if (op := rule(_with_arg(raws, arg), 0, SCOPE)[2]) is not None]

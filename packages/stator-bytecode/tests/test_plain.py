@@ -14,6 +14,7 @@ from stator_bytecode._breaks._plain import plain
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._rebuild import GeneratorFactory, closed_generator
 from stator_bytecode._codec._decode import decode
+from stator_bytecode._codec._tables import OPCODES
 from stator_bytecode._machine._frame import GeneratorStatus
 from stator_bytecode.errors import Unsupported
 
@@ -49,6 +50,7 @@ def suspended(n: int, i: int) -> Any:
     # The bound method `got.append` and the loop's iterator lie on the stack.
     got: list[Any] = []
     methods = (NULL_KIND, VALUE) if code.null_first else (VALUE, NULL_KIND)
+    loop = (VALUE, NULL_KIND)[: OPCODES.dialect.iterator_slots]
     iterator = iter(range(n))
     for _ in range(i + 1):
         next(iterator)
@@ -58,7 +60,7 @@ def suspended(n: int, i: int) -> Any:
         code,
         pc + 1,
         slots,
-        (VALUE, *methods),
+        loop + methods,
         talking.__globals__,
         generator=GeneratorStatus.SUSPENDED,
     )

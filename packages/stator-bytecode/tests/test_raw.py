@@ -373,7 +373,7 @@ def test_code_that_no_compiler_makes_is_refused() -> None:
 
     code = fn.__code__
     raws = disassemble(code)
-    loop = next(raw for raw in raws if raw.name == "LOAD_FAST")
+    loop = next(raw for raw in raws if raw.name.startswith("LOAD_FAST"))
     forward = next(raw for raw in raws if raw.name.startswith("RESUME"))
     jump = Raw(dis.opmap["JUMP_FORWARD"], 0, forward, loop.positions, None)
     again = assemble([*raws, jump], code)

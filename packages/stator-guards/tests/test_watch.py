@@ -30,7 +30,7 @@ from stator_guards import (
     compile_guards,
 )
 from stator_guards._binding import Binding
-from stator_guards._memory import JOIN, layout, reader
+from stator_guards._memory import JOIN, give_dict_version, layout, reader
 from stator_guards._plan import Group
 
 needs_words = pytest.mark.skipif(
@@ -468,7 +468,11 @@ def test_threads_changing_and_checking_never_see_a_stale_answer() -> None:
 @needs_words
 def test_both_ways_of_reading_words_agree() -> None:
     dicts: list[dict[str, int]] = [{"x": i} for i in range(100)]
-    offset = getattr(layout(), "dict_version")
+    words = layout()
+    assert words is not None
+    for each in dicts:
+        give_dict_version(words, each)
+    offset = words.dict_version
     addresses = [id(each) + offset for each in dicts]
     fast = reader(len(addresses))
     assert fast.read(fast.places_of(addresses)) == JOIN.read(JOIN.places_of(addresses))

@@ -21,6 +21,7 @@ from stator_guards._memory import (
     MANAGED_DICT,
     ObjectLayout,
     detach,
+    give_dict_version,
     give_version,
     has_inline_values,
     unshare,
@@ -142,6 +143,7 @@ class Cells:
             return False
         if has_inline_values(self.layout, mapping):
             return False
+        give_dict_version(self.layout, mapping)
         self._add(mapping, self.layout.dict_version)
         if id(mapping) not in self._classes:
             # in one step, as other threads may add keys; held by now, so its address stays its own

@@ -9,6 +9,7 @@ what was read through it is unchanged.
 |---|---|
 | 3.11, 3.12 | version tags of dicts and classes, pointers inside instances, functions and cells |
 | 3.13 | the same, once the values that an instance stores inline are moved to its dict (`detach`) |
+| 3.14, 3.15 | dicts have no version tag; they get one by a watcher (`_dict_watcher.py`) on x86-64 |
 | others, free-threaded builds, other implementations | none: every check reads everything |
 
 Offsets are verified on live objects before they are used.
@@ -23,14 +24,16 @@ from itertools import starmap
 from types import FunctionType, GetSetDescriptorType
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
+
+from stator_guards._dict_watcher import make_follow
 
 WORD = 8
 _FIRST_PAGE = 4096
 _ALL_WORDS = (1 << 44) - 1
 MANAGED_DICT = 1 << 4
 HEAP_TYPE = 1 << 9
-_VERSIONS = ((3, 11), (3, 12), (3, 13))
+_VERSIONS = ((3, 11), (3, 12), (3, 13), (3, 14), (3, 15))
 
 
 @frozen
@@ -48,6 +51,8 @@ class ObjectLayout:
     dict_values: int = 0
     """The pointer of a dict to the values it shares with an instance; 0 if instances never store
     values inline."""
+    follow: Callable[[Any], object] | None = None
+    """Gives a dict its version; None where all dicts have one."""
 
 
 EMBEDDED = 2
@@ -65,8 +70,16 @@ def layout() -> ObjectLayout | None:
     if platform.python_implementation() != "CPython" or version not in _VERSIONS:
         return None
     sizes = (ctypes.sizeof(ctypes.c_void_p), dict.__basicsize__, object.__basicsize__)
+    if sizes != (8, 48, 16):
+        return None
+
     found = ObjectLayout(dict_values=40 if version >= (3, 13) else 0)
-    return found if sizes == (8, 48, 16) and _is_confirmed(found) else None
+    if version >= (3, 14):
+        follow = make_follow()
+        if follow is None:
+            return None
+        found = evolve(found, follow=follow)
+    return found if _is_confirmed(found) else None
 
 
 def _is_confirmed(found: ObjectLayout) -> bool:
@@ -96,6 +109,7 @@ def _is_confirmed(found: ObjectLayout) -> bool:
     )
     if any(word(address) != id(obj) for address, obj in pointers):
         return False
+    give_dict_version(found, attributes)
     version = id(attributes) + found.dict_version
     return (
         _changes(version, lambda: attributes.update(a=1))
@@ -136,6 +150,12 @@ def unshare(mapping: dict[str, object]) -> None:
     """
     if mapping:
         next(starmap(mapping.__setitem__, iter(mapping.popitem, None)))
+
+
+def give_dict_version(found: ObjectLayout, mapping: dict[Any, Any]) -> None:
+    """Let the word at `dict_version` change with the dict from now on."""
+    if found.follow is not None:
+        found.follow(mapping)
 
 
 def give_version(cls: type) -> None:

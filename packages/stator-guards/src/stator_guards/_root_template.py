@@ -28,7 +28,15 @@ from attrs import Factory, define
 
 from stator_guards._cells import Words, attributes_of, classes_of_keys
 from stator_guards._guard import CANNOT_READ
-from stator_guards._memory import ObjectLayout, WordReader, detach, has_inline_values, unshare, word
+from stator_guards._memory import (
+    ObjectLayout,
+    WordReader,
+    detach,
+    give_dict_version,
+    has_inline_values,
+    unshare,
+    word,
+)
 from stator_guards._object_ref import is_constant
 from stator_guards._recording import is_same
 from stator_guards._source import State
@@ -110,6 +118,9 @@ class RootTemplate:
             holders, addresses = self._resolve(values)
         except CANNOT_READ:
             return None
+        for base in self.mappings:
+            if isinstance(holders[base], dict):
+                give_dict_version(self.layout, holders[base])
         starts = map(addresses.__getitem__, self.words)
         found = [*map(operator.add, starts, self.offsets)]
         if len({*found}) != len(found):

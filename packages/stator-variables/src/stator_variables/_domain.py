@@ -53,8 +53,9 @@ from stator_variables._objects._lookup import defines
 from stator_variables._objects._program_error import (
     attempt,
     complain,
+    complain_of_manager,
     error,
-    function_text,
+    spread_text,
     throw,
 )
 from stator_variables._objects._super import SuperTracker
@@ -351,7 +352,7 @@ class SymbolicDomain:
         self, function: VariableTracker, args: VariableTracker, kwargs: VariableTracker | None
     ) -> Result:
         if not defines(self.t, args.cls, "__iter__", "__getitem__"):
-            text = f"{function_text(function)} argument after * must be an iterable, not "
+            text = f"{spread_text(function, '*')} must be an iterable, not "
             complain(self.t, TypeError, text, args.cls)
         drained = self.t.drain(args, calls_len=True)
         return after(drained, lambda items: self.t.call(function, items, self._keywords(kwargs)))
@@ -456,6 +457,7 @@ class SymbolicDomain:
     unpack = delegated_with_hashes(_consumption.unpack)
     unpack_ex = delegated_with_hashes(_consumption.unpack_ex)
     format_value = delegated(_formatting.format_value)
+    build_interpolation = build_template = refused("refused-instruction", "a template string")
 
     # -- exceptions --------------------------------------------------------------------------------
     exception_from = delegated(_exceptions.exception_from)
@@ -486,9 +488,7 @@ class SymbolicDomain:
         enter = yield from settle(self.t.special(manager, "__enter__"))
         leave = yield from settle(self.t.special(manager, "__exit__"))
         if enter is MISSING or leave is MISSING:
-            missed = " (missed __exit__ method)" if enter is not MISSING else ""
-            text = f"' object does not support the context manager protocol{missed}"
-            complain(self.t, TypeError, "'", manager.cls, text)
+            complain_of_manager(self.t, manager.cls, enter is not MISSING)
         return (leave, self.t.call(enter, []))
 
     match_class = delegated(_matching.match_class)

@@ -252,6 +252,7 @@ WRITTEN_FIELDS: dict[str, Any] = {
     "__module__": object,
     "__annotations__": dict,
     **({"__type_params__": tuple} if hasattr(FunctionType, "__type_params__") else {}),
+    **({"__annotate__": FunctionType} if hasattr(FunctionType, "__annotate__") else {}),
 }
 """Attributes of a new function that may be set while tracing (`functools.wraps` does), and what
 they take."""

@@ -17,7 +17,7 @@ import attrs
 from stator_bytecode._breaks._glue import Glue
 from stator_bytecode._breaks._layout import FrameLayout
 from stator_bytecode._breaks._native_frame import NativeFrame
-from stator_bytecode._breaks._shape import null_of, pushes_null
+from stator_bytecode._breaks._shape import null_of
 from stator_bytecode._breaks._traceback import hide
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
@@ -156,7 +156,7 @@ def write_truth(completion: FrameCompletion, of: str) -> None:
 @then_writers.handles("iter")
 def write_iter(completion: FrameCompletion) -> None:
     completion.return_from("__iter__")
-    completion.glue.emit("GET_ITER")
+    completion.glue.get_iterator()
 
 
 def _write_next(completion: FrameCompletion) -> None:
@@ -164,12 +164,15 @@ def _write_next(completion: FrameCompletion) -> None:
     always."""
     glue = completion.glue
     completion.return_from("__next__")
+    slots = completion.instruction.arg
+    glue.push_second_slot()
     loop = glue.emit("FOR_ITER")
-    glue.emit("SWAP", 2)
-    glue.emit("POP_TOP")
+    glue.emit("SWAP", 1 + slots)
+    for _ in range(slots):
+        glue.emit("POP_TOP")
     completion.leave(False, made=1)
     glue.end_loop(loop)
-    completion.leave(True, popped=1)
+    completion.leave(True, popped=slots)
 
 
 # the instruction, once the result is there
@@ -194,8 +197,8 @@ def _finish_value(completion: FrameCompletion) -> None:
     if _completion.COMPLETIONS.get(instr.op) is _completion.discard:
         glue.emit("POP_TOP")
         completion.leave(False)
-    elif pushes_null(instr):
-        completion.leave(False, made=1, null=null_of(completion.layout))
+    elif (null := null_of(completion.layout)) in ("before", "after"):
+        completion.leave(False, made=1, null=null)
     elif instr.op == "RAISE_VARARGS":
         glue.emit("RAISE_VARARGS", 1)
     elif instr.op in _NEEDS_MORE:

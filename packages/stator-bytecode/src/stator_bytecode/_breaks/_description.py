@@ -55,7 +55,7 @@ def _loops_at(code: Code, pc: int) -> dict[int, str]:
     for instr, depth in zip(code.instructions, stack_depths(code), strict=True):
         is_around = instr.op == "FOR_ITER" and instr.index <= pc < instr.target
         if is_around and depth is not None:
-            loops[depth - 1] = _loop_text(code, instr)
+            loops[depth - instr.arg] = _loop_text(code, instr)
     return loops
 
 

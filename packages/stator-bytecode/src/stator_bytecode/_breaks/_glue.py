@@ -11,12 +11,21 @@ from types import CodeType
 from typing import Any
 
 from stator_bytecode._codec._raw_instruction import Raw, RawHandler
+from stator_bytecode._codec._rules import SUBSCRIPT
+from stator_bytecode._codec._tables import OPCODES
 from stator_bytecode.errors import Positions
 
 _PRECALL = "PRECALL" in dis.opmap
 _NULL_AFTER = "CALL_KW" in dis.opmap  # the call layout [fn, NULL, args] came with it
 _TO_BOOL = ["TO_BOOL"] if "TO_BOOL" in dis.opmap else ["UNARY_NOT", "UNARY_NOT"]
-_END_FOR = ["END_FOR", "POP_TOP"] if _NULL_AFTER else ["END_FOR"] if "END_FOR" in dis.opmap else []
+_POP_ITER = "POP_ITER" if "POP_ITER" in dis.opmap else "POP_TOP"
+_END_FOR = ["END_FOR", _POP_ITER] if _NULL_AFTER else ["END_FOR"] if "END_FOR" in dis.opmap else []
+_SUBSCRIPT = ("BINARY_SUBSCR", 0) if "BINARY_SUBSCR" in dis.opmap else ("BINARY_OP", SUBSCRIPT)
+
+
+def has_two_slots() -> bool:
+    """Return True if an iterator on the stack has a second slot (3.15)."""
+    return OPCODES.dialect.iterator_slots == 2
 
 
 class Glue:
@@ -73,6 +82,10 @@ class Glue:
         self.emit("SWAP", 3)
         self._call(1)
 
+    def subscript(self) -> None:
+        name, arg = _SUBSCRIPT
+        self.emit(name, arg)
+
     def to_bool(self) -> None:
         for name in _TO_BOOL:
             self.emit(name)
@@ -82,6 +95,18 @@ class Glue:
         `bind` it later."""
         name = f"POP_JUMP_IF_{condition}"
         return self.emit(name if name in dis.opmap else f"POP_JUMP_FORWARD_IF_{condition}")
+
+    def get_iterator(self) -> None:
+        """Leave one iterator. Since 3.15 the instruction gives a list itself, and a position."""
+        if has_two_slots():
+            self.call_on_top(iter)
+        else:
+            self.emit("GET_ITER")
+
+    def push_second_slot(self) -> None:
+        """Complete an iterator for FOR_ITER."""
+        if has_two_slots():
+            self.emit("PUSH_NULL")
 
     def end_loop(self, loop: Raw) -> None:
         """Comes before the code that an exhausted FOR_ITER goes on with."""

@@ -145,7 +145,7 @@ class NativeFrame:
     def load(self, place: int) -> None:
         self.load_state()
         self.glue.constant(place)
-        self.glue.emit("BINARY_SUBSCR")
+        self.glue.subscript()
 
     def restore_slots(self) -> None:
         """All but native slot 0, which has the state. Values follow each other there as in the
@@ -166,7 +166,7 @@ class NativeFrame:
         self.glue.constant(start)
         self.glue.constant(start + count)
         self.glue.emit("BUILD_SLICE", 2)
-        self.glue.emit("BINARY_SUBSCR")
+        self.glue.subscript()
         self.glue.emit("UNPACK_SEQUENCE", count)
 
     def restore_first_slot(self) -> None:

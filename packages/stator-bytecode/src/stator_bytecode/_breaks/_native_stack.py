@@ -167,6 +167,8 @@ def _push_made(draft: Draft, made: int, null: str | None) -> None:
         draft.stack.append((NULL_KIND, None))
     for number in range(made):
         draft.push_result(number)
+        if null == "between" and not number:
+            draft.stack.append((NULL_KIND, None))
     if null == "after":
         draft.stack.append((NULL_KIND, None))
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from stator_bytecode._breaks._body import NativeBody
 from stator_bytecode._breaks._complete import FrameCompletion, write_completion
-from stator_bytecode._breaks._layout import CarriedAt
+from stator_bytecode._breaks._layout import CarriedAt, FrameLayout
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._rebuild import Rebuilder
 from stator_bytecode._breaks._traceback import hide, passed_over
@@ -108,7 +108,7 @@ class NativeContinuation:
             self._write_call(body, inner)
         else:
             self._write_resumption(body, CarriedAt(index + 1, True))
-        return body.function(is_generator)
+        return body.function(is_generator or _becomes_generator(layout))
 
     def _write_call(self, body: NativeBody, inner: Callable[[Any], Any]) -> None:
         body.glue.handler = body.raw_at(body.layout.pc).handler
@@ -137,6 +137,13 @@ class NativeContinuation:
                 "native-continuation",
                 f"{layout.instruction.op} waits for a generator with {kind!r}",
             )
+
+
+def _becomes_generator(layout: FrameLayout) -> bool:
+    """Return True before the RETURN_GENERATOR of a generator expression, which makes its iterator
+    first (3.15)."""
+    rest = layout.code.instructions[layout.pc :]
+    return any(instr.op == "RETURN_GENERATOR" for instr in rest)
 
 
 def _prime(body: NativeBody) -> None:

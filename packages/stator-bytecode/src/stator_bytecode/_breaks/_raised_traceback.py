@@ -81,7 +81,7 @@ def _frame_at(entry: TracebackEntry, inner: Callable[[], None] | None) -> Callab
     glue = Glue(entry.code, decode(entry.code).instructions[entry.index].positions)
     glue.emit("RESUME")
     if inner is None:
-        glue.emit("LOAD_ASSERTION_ERROR")
+        glue.constant(AssertionError)
         glue.emit("RAISE_VARARGS", 1)
     else:
         glue.call(inner)

@@ -135,11 +135,13 @@ def _suspended(body: NativeBody) -> Callable[[Any], AnyGenerator]:
 
 
 def _created(body: NativeBody) -> Callable[[Any], AnyGenerator]:
-    """Restored before it becomes a generator. The stack is that of a new one: the interpreter makes
-    it."""
+    """Restored before it becomes a generator, with the iterator that a generator expression has
+    then (3.15). What is sent first comes from the interpreter."""
     frame, layout = body.frame, body.layout
     frame.start_cells()
     frame.restore_slots()
+    for depth in range(len(layout.stack)):
+        frame.push(depth)
     frame.restore_first_slot()
     frame.become_generator(keep_sent=True)
     pc = layout.pc

@@ -18,7 +18,6 @@ UNCHANGED = frozenset(
 operand."""
 
 _LOOKS_AT_ONE = (
-    "FOR_ITER",
     "GET_LEN",
     "MATCH_MAPPING",
     "MATCH_SEQUENCE",
@@ -27,11 +26,15 @@ _LOOKS_AT_ONE = (
 )
 _KEPT: dict[str, tuple[int, int]] = {
     **dict.fromkeys(_LOOKS_AT_ONE, (1, 0)),
-    **{"MATCH_KEYS": (2, 0), "WITH_EXCEPT_START": (4, 0)},
+    "MATCH_KEYS": (2, 0),
     **dict.fromkeys(("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"), (0, 1)),
 }
 """The number of lowest operands that stay as they were, when the instruction goes on and when it
 jumps."""
+
+_MAKES_ITERATOR = ("GET_ITER", "GET_YIELD_FROM_ITER", "CLEANUP_THROW")
+"""Operations that push an iterator, or a None in the place of one, with an empty second slot if it
+has two."""
 
 
 @attrs.frozen
@@ -55,10 +58,12 @@ def shapes_of(instr: Instruction) -> StepEffect:
     if op == "DICT_MERGE":
         return StepEffect(used, (count - 1, 0), (0, 0), False)
     if op == "SEND":
-        return StepEffect(used, (1, int(instr.arg)), (1, 1), True)
+        return StepEffect(used, (max(arg, 1), arg), (1, 1), True)
+    if op == "FOR_ITER":
+        return StepEffect(used, (arg, 0), (1, 0), True)
     if op == "RERAISE":
         return StepEffect((1,), (0, 0), (0, 0), False)
-    kept = _KEPT.get(op, (0, 0))
+    kept = (count, 0) if op == "WITH_EXCEPT_START" else _KEPT.get(op, (0, 0))
     made = (values_made(instr) - kept[0], results(instr, True) - kept[1])
     return StepEffect(used, kept, made, instr.target >= 0)
 
@@ -74,14 +79,25 @@ def values_made(instr: Instruction) -> int:
 def pushes_null(instr: Instruction) -> bool:
     if instr.op == "LOAD_GLOBAL":
         return instr.arg[1] is not None
+    if instr.op == "BEFORE_WITH":
+        return bool(instr.arg)
+    if instr.op in _MAKES_ITERATOR:
+        return bool(instr.arg == 2)
     return instr.op == "LOAD_METHOD" or (instr.op == "LOAD_SUPER_ATTR" and bool(instr.arg[1]))
 
 
 def null_of(layout: FrameLayout) -> str | None:
-    """Return the side of the value on which the instruction pushes a NULL, if it does."""
+    """Return the side of the value on which the instruction pushes a NULL, if it does.
+
+    BEFORE_WITH and CLEANUP_THROW have it between their two values.
+    """
     instr = layout.instruction
     if not pushes_null(instr):
         return None
     if instr.op == "LOAD_GLOBAL":
         return str(instr.arg[1])
+    if instr.op in ("BEFORE_WITH", "CLEANUP_THROW"):
+        return "between"
+    if instr.op in _MAKES_ITERATOR:
+        return "after"
     return "before" if layout.code.null_first else "after"

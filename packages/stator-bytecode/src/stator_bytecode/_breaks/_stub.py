@@ -14,11 +14,13 @@ stub at the position of the call that frame is parked at.
 
 import dis
 from collections.abc import Callable
+from types import CoroutineType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import attrs
 
+from stator_bytecode._breaks._glue import Glue
 from stator_bytecode._breaks._layout import NULL_KIND, FlatIndices, FrameLayout, RaisedAt
 from stator_bytecode._breaks._native_frame import NativeFrame, moved
 from stator_bytecode._breaks._shape import UNCHANGED, StepEffect, pushes_null, shapes_of
@@ -39,6 +41,8 @@ FRAME_BOUND = frozenset(
 of its own."""
 
 _ENDING = frozenset({"RAISE_VARARGS", "RERAISE"})
+_FLAGGED = frozenset({"LOAD_GLOBAL", "LOAD_METHOD", "LOAD_SUPER_ATTR"})
+"""Instructions with a flag for the NULL that they push besides."""
 _JUMPING = frozenset(dis.hasjrel)
 _NAMED = frozenset(dis.hasname)
 _CONSTANT = frozenset(dis.hasconst)
@@ -119,13 +123,30 @@ class _StepWriter:
             self._push(len(self.operands.layout.stack) - depth)
         frame.restore_first_slot()
         self._adapt()
-        for raw in self.raws:
-            glue.add(raw)
+        self._write_instruction()
         end = len(glue.raws)
         if instr.op not in _ENDING:
             self._write_exits(shapes)
         frame.clean_up(self.handled, glue.raws[begin:end])
         return frame.function()
+
+    def _write_instruction(self) -> None:
+        """The raw instruction, and what makes its results such that they can be returned."""
+        glue, instr = self.frame.glue, self.operands.layout.instruction
+        if pushes_null(instr) and instr.op == "GET_ITER":
+            glue.get_iterator()
+            return
+        if pushes_null(instr) and instr.op == "GET_YIELD_FROM_ITER":
+            _get_delegate(glue, self.raws)
+            return
+
+        for raw in self.raws:
+            glue.add(raw)
+        if pushes_null(instr) and instr.op == "BEFORE_WITH":
+            _bind_exit(glue)
+        elif pushes_null(instr) and instr.op == "CLEANUP_THROW":
+            glue.emit("SWAP", 2)
+            glue.emit("POP_TOP")
 
     def _push(self, depth: int) -> None:
         if isinstance(self.operands.layout.stack[depth], RaisedAt):
@@ -141,7 +162,7 @@ class _StepWriter:
         elif instr.op == "RERAISE":
             # The instruction to blame is that of the traceback's entry, which is there already.
             last.arg = 0
-        elif pushes_null(instr):
+        elif pushes_null(instr) and instr.op in _FLAGGED:
             if last.name == "LOAD_METHOD":
                 last.opcode = dis.opmap["LOAD_ATTR"]
             else:
@@ -179,6 +200,42 @@ class _StepWriter:
             else:
                 glue.emit("POP_TOP")
         leave(self.frame, self.handled)
+
+
+def _get_delegate(glue: Glue, raws: list[Raw]) -> None:
+    """The iterator of `yield from`, in one slot. The instruction itself refuses a coroutine."""
+    glue.emit("COPY", 1)
+    glue.call_on_top(_is_coroutine)
+    refused = glue.jump_if("TRUE")
+    glue.get_iterator()
+    over = glue.emit("JUMP_FORWARD")
+    glue.bind(refused)
+    for raw in raws:
+        glue.add(raw)
+    glue.emit("POP_TOP")
+    glue.bind(over)
+
+
+_is_coroutine: Callable[[object], bool] = CoroutineType.__instancecheck__
+"""A function of C, so that no frame is made for it."""
+
+
+def _bind_exit(glue: Glue) -> None:
+    """`[exit, self or NULL, entered]` => `[bound exit, entered]`: no NULL can be returned.
+
+    A call takes the second of its slots for an argument unless that is a NULL: `bound(self, exit)`.
+    """
+    glue.emit("SWAP", 3)
+    glue.constant(_bound)
+    glue.emit("SWAP", 3)
+    glue.emit("SWAP", 2)
+    glue.emit("CALL", 1)
+    glue.emit("SWAP", 2)
+
+
+def _bound(*found: Any) -> Any:
+    """The method of `(self, function)`, or the one callable."""
+    return MethodType(found[1], found[0]) if len(found) == 2 else found[0]
 
 
 def leave(frame: NativeFrame, handled: int | None) -> None:

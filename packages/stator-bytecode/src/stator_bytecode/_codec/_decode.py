@@ -18,7 +18,7 @@ from stator_bytecode._codec._dialect import Scope
 from stator_bytecode._codec._instruction import Code, ExceptionHandler, Instruction
 from stator_bytecode._codec._raw import disassemble
 from stator_bytecode._codec._raw_instruction import Raw, RawHandler
-from stator_bytecode._codec._tables import OPCODES
+from stator_bytecode._codec._tables import NO_JUMPS, OPCODES
 from stator_bytecode.errors import Unsupported
 
 # Keyed by id, since code objects compare by value. A Code keeps its code object alive, so as long
@@ -114,7 +114,9 @@ def _resolve(drafts: list[_Draft], raws: list[Raw], starts: list[int]) -> tuple[
             handlers[handler] = ExceptionHandler(
                 _neutral_index(handler.target, starts), handler.depth, handler.lasti
             )
-        target = -1 if raw.target is None else _neutral_index(raw.target, starts)
+        target = -1
+        if raw.target is not None and op not in NO_JUMPS:
+            target = _neutral_index(raw.target, starts)
         instructions.append(
             Instruction(op, arg, index, target, handlers[handler], raw.positions, (start, stop))
         )

@@ -62,6 +62,8 @@ class Dialect:
     """True if a generator's stack size starts with the value sent, instead of RETURN_GENERATOR
     counting it."""
     null_first: bool
+    iterator_slots: int
+    """The number of stack slots that an iterator has in a loop."""
     rules: Mapping[str, Rule]
     parts: frozenset[str]
     """Raw opcodes that are met only inside a `Fuse`, or that disassembly consumes."""

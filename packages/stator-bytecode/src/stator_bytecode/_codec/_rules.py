@@ -17,6 +17,8 @@ OPERATOR_NAMES = dict(zip(OPERATORS, _NAMES, strict=True))
 """The methods and the functions of `operator` that an operator's name is part of: `__add__`,
 `__radd__`, `__iadd__`."""
 BINARY = OPERATORS + tuple(operator + "=" for operator in OPERATORS)
+SUBSCRIPT = len(BINARY)
+"""The argument of BINARY_OP for `a[b]`, since 3.14."""
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
 CONVERTERS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
 CONVERSIONS = ("", *CONVERTERS)
@@ -112,11 +114,11 @@ SHARED: Rules = {
     **same(
         nothing,
         """
-        NOP POP_TOP PUSH_NULL GET_ITER FOR_ITER BINARY_SUBSCR STORE_SUBSCR DELETE_SUBSCR
-        SETUP_ANNOTATIONS LOAD_BUILD_CLASS RETURN_VALUE RETURN_GENERATOR GET_YIELD_FROM_ITER
-        PUSH_EXC_INFO POP_EXCEPT CHECK_EXC_MATCH CHECK_EG_MATCH WITH_EXCEPT_START BEFORE_WITH
+        NOP POP_TOP PUSH_NULL STORE_SUBSCR DELETE_SUBSCR
+        SETUP_ANNOTATIONS LOAD_BUILD_CLASS RETURN_VALUE RETURN_GENERATOR
+        PUSH_EXC_INFO POP_EXCEPT CHECK_EXC_MATCH CHECK_EG_MATCH
         MATCH_MAPPING MATCH_SEQUENCE MATCH_KEYS GET_LEN
-        YIELD_VALUE GET_AITER GET_ANEXT BEFORE_ASYNC_WITH END_ASYNC_FOR
+        YIELD_VALUE GET_AITER GET_ANEXT END_ASYNC_FOR
         """,
     ),
     **same(
@@ -124,7 +126,7 @@ SHARED: Rules = {
         """
         COPY SWAP STORE_FAST DELETE_FAST
         MAKE_CELL COPY_FREE_VARS LOAD_DEREF STORE_DEREF DELETE_DEREF
-        BUILD_TUPLE BUILD_LIST BUILD_SET BUILD_MAP BUILD_CONST_KEY_MAP BUILD_STRING BUILD_SLICE
+        BUILD_TUPLE BUILD_LIST BUILD_SET BUILD_MAP BUILD_STRING BUILD_SLICE
         LIST_APPEND SET_ADD MAP_ADD LIST_EXTEND SET_UPDATE DICT_UPDATE DICT_MERGE
         UNPACK_SEQUENCE MATCH_CLASS RAISE_VARARGS RERAISE GET_AWAITABLE
         """,
@@ -133,21 +135,36 @@ SHARED: Rules = {
         name,
         """
         STORE_GLOBAL DELETE_GLOBAL LOAD_NAME STORE_NAME DELETE_NAME STORE_ATTR DELETE_ATTR
-        IMPORT_NAME IMPORT_FROM
+        IMPORT_FROM
         """,
     ),
     **same(flag, "IS_OP CONTAINS_OP"),
     **renamed(
         nothing, JUMP_FORWARD="JUMP", JUMP_BACKWARD="JUMP", JUMP_BACKWARD_NO_INTERRUPT="JUMP"
     ),
-    "LOAD_ASSERTION_ERROR": one("LOAD_CONST", always(AssertionError)),
     "UNARY_NEGATIVE": one("UNARY_OP", always("-")),
     "UNARY_INVERT": one("UNARY_OP", always("~")),
     "UNARY_NOT": one("UNARY_OP", always("not")),
-    "BINARY_OP": one("BINARY_OP", one_of(BINARY)),
     "UNPACK_EX": one("UNPACK_EX", lambda scope, arg: (arg & 0xFF, arg >> 8)),
+}
+
+UNTIL_313: Rules = {
+    **same(nothing, "BINARY_SUBSCR"),
+    **same(number, "BUILD_CONST_KEY_MAP"),
+    # one slot for `__exit__`
+    **same(always(False), "BEFORE_WITH BEFORE_ASYNC_WITH WITH_EXCEPT_START"),
+    "LOAD_ASSERTION_ERROR": one("LOAD_CONST", always(AssertionError)),
+    "BINARY_OP": one("BINARY_OP", one_of(BINARY)),
     "CALL_FUNCTION_EX": one("CALL_FUNCTION_EX", lambda scope, arg: bool(arg & 1)),
 }
+"""Changes of CPython 3.14."""
+
+UNTIL_314: Rules = {
+    # an iterator has one slot
+    **same(always(1), "GET_ITER GET_YIELD_FROM_ITER FOR_ITER"),
+    **same(name, "IMPORT_NAME"),
+}
+"""Changes of CPython 3.15."""
 
 UNTIL_312: Rules = {
     "LOAD_CONST": one("LOAD_CONST", constant),

@@ -31,6 +31,10 @@ def _plus(extra: int) -> Callable[[int], int]:
     return lambda arg: arg + extra
 
 
+def _receiver_and_value(arg: int) -> int:
+    return max(arg, 1) + 1
+
+
 def _each(effect: Effect, ops: str) -> dict[str, Effect]:
     return dict.fromkeys(ops.split(), effect)
 
@@ -68,8 +72,9 @@ EFFECTS: Mapping[str, Effect] = {
         Effect(1, 0), "POP_JUMP_IF_TRUE POP_JUMP_IF_FALSE POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE"
     ),
     **_each(Effect(1, 0, 1), "JUMP_IF_TRUE_OR_POP JUMP_IF_FALSE_OR_POP"),
-    "GET_ITER": Effect(1, 1),
-    "FOR_ITER": Effect(1, 2, 0),
+    # the argument is the number of slots that the iterator has
+    **_each(Effect(1, _number), "GET_ITER GET_YIELD_FROM_ITER"),
+    "FOR_ITER": Effect(_number, _plus(1), 0),
     # building: the container of the adding ones lies `arg` deep once the added is popped
     **_each(Effect(_number, 1), "BUILD_TUPLE BUILD_LIST BUILD_SET BUILD_STRING BUILD_SLICE"),
     "BUILD_MAP": Effect(lambda arg: 2 * arg, 1),
@@ -84,11 +89,13 @@ EFFECTS: Mapping[str, Effect] = {
     "UNPACK_EX": Effect(1, lambda arg: arg[0] + 1 + arg[1]),
     "FORMAT_VALUE": Effect(lambda arg: 2 if arg[1] else 1, 1),
     "CONVERT_VALUE": Effect(1, 1),
+    "BUILD_INTERPOLATION": Effect(lambda arg: 3 if arg[1] else 2, 1),
+    "BUILD_TEMPLATE": Effect(2, 1),
     # calls, functions, classes
     "CALL": Effect(lambda arg: arg[0] + 2, 1),
     "CALL_FUNCTION_EX": Effect(lambda arg: 4 if arg else 3, 1),
     "MAKE_FUNCTION": Effect(lambda arg: 1 + arg.bit_count(), 1),
-    "IMPORT_NAME": Effect(2, 1),
+    **_each(Effect(2, 1), "IMPORT_NAME IMPORT_LAZILY"),
     "IMPORT_FROM": Effect(1, 2),
     "IMPORT_STAR": Effect(1, 0),
     # exceptions, with
@@ -98,15 +105,17 @@ EFFECTS: Mapping[str, Effect] = {
     "POP_EXCEPT": Effect(1, 0),
     **_each(Effect(2, 2), "CHECK_EXC_MATCH CHECK_EG_MATCH"),
     "PREP_RERAISE_STAR": Effect(2, 1),
-    "WITH_EXCEPT_START": Effect(4, 5),
-    "BEFORE_WITH": Effect(1, 2),
+    # where `__exit__` has two slots: itself or a function, and NULL or its first argument
+    "WITH_EXCEPT_START": Effect(lambda two_slots: 4 + two_slots, lambda two_slots: 5 + two_slots),
+    **_each(Effect(1, lambda two_slots: 2 + two_slots), "BEFORE_WITH BEFORE_ASYNC_WITH"),
     "STOPITERATION_ERROR": Effect(1, 1),
     # generators: a resumed one finds the value sent on its stack, the first None too
     "RETURN_GENERATOR": Effect(0, 1),
-    **_each(Effect(1, 1), "YIELD_VALUE GET_YIELD_FROM_ITER"),
-    "SEND": Effect(2, 2, lambda keeps_receiver: 2 if keeps_receiver else 1),
-    "END_SEND": Effect(2, 1),
-    "CLEANUP_THROW": Effect(3, 2),
+    "YIELD_VALUE": Effect(1, 1),
+    # the slots of the receiver that stay; none do in 3.11
+    "SEND": Effect(_receiver_and_value, _receiver_and_value, _plus(1)),
+    "END_SEND": Effect(_plus(1), 1),
+    "CLEANUP_THROW": Effect(_plus(2), _plus(1)),
     "RETURN_VALUE": Effect(1, 0),
     # match
     "MATCH_CLASS": Effect(3, 1),
@@ -114,7 +123,7 @@ EFFECTS: Mapping[str, Effect] = {
     "MATCH_KEYS": Effect(2, 3),
     # refused ones, so that the depth is known everywhere
     **_each(Effect(1, 1), "GET_AITER GET_AWAITABLE ASYNC_GEN_WRAP"),
-    **_each(Effect(1, 2), "GET_ANEXT BEFORE_ASYNC_WITH"),
+    "GET_ANEXT": Effect(1, 2),
     "END_ASYNC_FOR": Effect(2, 0),
     "PRINT_EXPR": Effect(1, 0),
     **_each(

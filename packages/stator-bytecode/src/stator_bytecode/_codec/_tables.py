@@ -12,9 +12,12 @@ from stator_bytecode._codec._dialect import Dialect, Rule
 from stator_bytecode._codec._tables_311 import DIALECT_311
 from stator_bytecode._codec._tables_312 import DIALECT_312
 from stator_bytecode._codec._tables_313 import DIALECT_313
+from stator_bytecode._codec._tables_314 import DIALECT_314
+from stator_bytecode._codec._tables_315 import DIALECT_315
 from stator_bytecode.errors import InvalidUse
 
-DIALECTS = {dialect.version: dialect for dialect in (DIALECT_311, DIALECT_312, DIALECT_313)}
+_ALL = (DIALECT_311, DIALECT_312, DIALECT_313, DIALECT_314, DIALECT_315)
+DIALECTS = {dialect.version: dialect for dialect in _ALL}
 
 
 def dialect_of(version: tuple[int, int]) -> Dialect:
@@ -38,6 +41,10 @@ class Opcodes:
     """Jumps that exist in both directions."""
     no_fall_through: frozenset[int]
 
+
+NO_JUMPS = frozenset({"END_ASYNC_FOR"})
+"""Opcodes whose argument is the distance, backward, to an instruction that they never go to: it is
+for tools that observe the interpreter (3.14)."""
 
 _ENDINGS = (
     "RETURN_VALUE",
@@ -70,13 +77,16 @@ def bind(dialect: Dialect) -> Opcodes:
 
 
 def _caches(number: int) -> int:
-    """Inline cache units that follow an opcode. A list by number, since 3.13 a dict by name."""
+    """Inline cache units that follow an opcode. A list by number, since 3.13 a mapping by name."""
     counts: Any = opcode._inline_cache_entries  # type: ignore[attr-defined]
-    return int(counts.get(dis.opname[number], 0) if isinstance(counts, dict) else counts[number])
+    return int(counts[number] if isinstance(counts, list) else counts.get(dis.opname[number], 0))
 
 
 def _direction(number: int) -> int:
-    return 0 if number not in dis.hasjrel else -1 if "BACKWARD" in dis.opname[number] else 1
+    if number not in dis.hasjrel:
+        return 0
+    name = dis.opname[number]
+    return -1 if "BACKWARD" in name or name in NO_JUMPS else 1
 
 
 def _other_direction(name: str) -> str:

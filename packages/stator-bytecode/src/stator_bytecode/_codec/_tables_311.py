@@ -6,6 +6,8 @@ from stator_bytecode._codec._dialect import Dialect, Rules
 _RULES: Rules = {
     **rules.SHARED,
     **rules.UNTIL_312,
+    **rules.UNTIL_313,
+    **rules.UNTIL_314,
     **rules.same(rules.number, "LOAD_CLASSDEREF"),
     **rules.same(rules.name, "LOAD_ATTR LOAD_METHOD"),
     **rules.same(rules.nothing, "JUMP_IF_TRUE_OR_POP JUMP_IF_FALSE_OR_POP"),
@@ -19,7 +21,7 @@ _RULES: Rules = {
     },
     "UNARY_POSITIVE": rules.one("UNARY_OP", rules.always("+")),
     "COMPARE_OP": rules.one("COMPARE_OP", lambda scope, arg: (rules.COMPARISONS[arg], False)),
-    "SEND": rules.one("SEND", rules.always(False)),
+    "SEND": rules.one("SEND", rules.always(0)),
     "PRECALL": rules.call("CALL"),
     "KW_NAMES": rules.call("PRECALL", "CALL", named=True),
 }
@@ -30,6 +32,7 @@ DIALECT_311 = Dialect(
     merges_locations=False,
     sent_value_on_entry=True,
     null_first=True,
+    iterator_slots=1,
     rules=_RULES,
     parts=frozenset({"CALL", "EXTENDED_ARG"}),
     refused={},

@@ -41,7 +41,8 @@ def _super_attribute(scope: Scope, arg: int) -> tuple[str, bool, bool]:
 
 
 SINCE_312: Rules = {
-    **rules.same(rules.nothing, "BINARY_SLICE STORE_SLICE LOAD_LOCALS END_SEND CLEANUP_THROW"),
+    **rules.same(rules.nothing, "BINARY_SLICE STORE_SLICE LOAD_LOCALS"),
+    **rules.same(rules.always(1), "SEND END_SEND CLEANUP_THROW"),
     **rules.same(
         rules.nothing,
         "POP_JUMP_IF_TRUE POP_JUMP_IF_FALSE POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE",
@@ -52,7 +53,6 @@ SINCE_312: Rules = {
     "LOAD_ATTR": _attribute,
     "LOAD_SUPER_ATTR": rules.one("LOAD_SUPER_ATTR", _super_attribute),
     "RETURN_CONST": (Emit("LOAD_CONST", rules.constant), Emit("RETURN_VALUE", rules.nothing)),
-    "SEND": rules.one("SEND", rules.always(True)),
     "CALL_INTRINSIC_1": _intrinsic_1,
     "CALL_INTRINSIC_2": _intrinsic_2,
     "CALL": rules.one("CALL", lambda scope, arg: (arg, ())),
@@ -65,6 +65,8 @@ _RULES: Rules = {
     **rules.SHARED,
     **SINCE_312,
     **rules.UNTIL_312,
+    **rules.UNTIL_313,
+    **rules.UNTIL_314,
     "COMPARE_OP": rules.one("COMPARE_OP", lambda scope, arg: (rules.COMPARISONS[arg >> 4], False)),
     "END_FOR": rules.loop_end(),
     "KW_NAMES": rules.call("CALL", named=True),
@@ -76,6 +78,7 @@ DIALECT_312 = Dialect(
     merges_locations=True,
     sent_value_on_entry=True,
     null_first=True,
+    iterator_slots=1,
     rules=_RULES,
     parts=frozenset({"EXTENDED_ARG"}),
     refused={

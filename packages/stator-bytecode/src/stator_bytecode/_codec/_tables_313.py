@@ -26,17 +26,15 @@ def _function_with_parts(raws: Sequence[Raw], index: int, scope: Scope) -> Fused
     return stop, index, "MAKE_FUNCTION", flags
 
 
-def _local_or_closure(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
+def local_or_closure(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
     slot = raws[index].arg
     return index + 1, index, "LOAD_CLOSURE" if slot in scope.cell_slots else "LOAD_FAST", slot
 
 
-_RULES: Rules = {
-    **rules.SHARED,
-    **SINCE_312,
+SINCE_313: Rules = {
     **rules.same(rules.nothing, "TO_BOOL"),
     "LOAD_CONST": _constant_or_call_with_names,
-    "LOAD_FAST": _local_or_closure,
+    "LOAD_FAST": local_or_closure,
     "LOAD_FAST_LOAD_FAST": rules.halves("LOAD_FAST", "LOAD_FAST"),
     "STORE_FAST_LOAD_FAST": rules.halves("STORE_FAST", "LOAD_FAST"),
     "STORE_FAST_STORE_FAST": rules.halves("STORE_FAST", "STORE_FAST"),
@@ -50,6 +48,15 @@ _RULES: Rules = {
     "FORMAT_SIMPLE": rules.one("FORMAT_VALUE", rules.always(("", False))),
     "FORMAT_WITH_SPEC": rules.one("FORMAT_VALUE", rules.always(("", True))),
     "MAKE_FUNCTION": _function_with_parts,
+}
+"""The rules that this one brought and 3.14 kept."""
+
+_RULES: Rules = {
+    **rules.SHARED,
+    **SINCE_312,
+    **rules.UNTIL_313,
+    **rules.UNTIL_314,
+    **SINCE_313,
     "END_FOR": rules.loop_end("POP_TOP"),
 }
 
@@ -59,6 +66,7 @@ DIALECT_313 = Dialect(
     merges_locations=True,
     sent_value_on_entry=False,
     null_first=False,
+    iterator_slots=1,
     rules=_RULES,
     parts=frozenset({"CALL_KW", "EXTENDED_ARG", "SET_FUNCTION_ATTRIBUTE"}),
     refused={

@@ -23,7 +23,7 @@ from stator_bytecode._concrete._classes import build_class
 from stator_bytecode._concrete._generators import call_generator_method, call_next
 from stator_bytecode._concrete._names import cell_content, namespace
 from stator_bytecode._concrete._operations import ConcreteOperations, NamedArgs
-from stator_bytecode._concrete._values import is_iterable, shown
+from stator_bytecode._concrete._values import is_iterable, spread_text
 from stator_bytecode._fields import exception_field
 from stator_bytecode._machine._binding import BindingError, bind_arguments, new_frame
 from stator_bytecode._machine._domain import Invoke, Result
@@ -65,10 +65,8 @@ class Calls(ConcreteOperations):
     def call_spread(self, function: Any, args: Any, kwargs: NamedArgs | None) -> Result:
         if type(args) is not tuple:
             if not is_iterable(args):
-                raise TypeError(
-                    f"{shown(function)} argument after * must be an iterable, "
-                    f"not {type(args).__name__}"
-                )
+                what = spread_text(function, "*")
+                raise TypeError(f"{what} must be an iterable, not {type(args).__name__}")
             args = tuple(args)
         return self.call(function, args, kwargs or {})
 

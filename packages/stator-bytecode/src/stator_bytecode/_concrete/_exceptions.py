@@ -7,6 +7,7 @@ from operator import attrgetter
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
+from stator_bytecode._concrete._context_methods import methods_enter_first, methods_exit_first
 from stator_bytecode._concrete._operations import ConcreteOperations
 from stator_bytecode._concrete._values import natively
 from stator_bytecode._fields import exception_field, set_exception_field
@@ -78,14 +79,9 @@ class Exceptions(ConcreteOperations):
         return exception_field(exception, "__traceback__")
 
     def enter_context(self, manager: Any) -> Result:
-        kind = type(manager).__name__
-        if (enter := _special(manager, "__enter__")) is None:
-            raise TypeError(f"'{kind}' object does not support the context manager protocol")
-        if (leave := _special(manager, "__exit__")) is None:
-            raise TypeError(
-                f"'{kind}' object does not support the context manager protocol "
-                "(missed __exit__ method)"
-            )
+        frame = self.active.frames[-1]
+        find = methods_exit_first if frame.code.instructions[frame.pc].arg else methods_enter_first
+        enter, leave = find(manager)
         return leave, self.call(enter, [], {})
 
     def match_group(self, exception: BaseException, pattern: Any) -> tuple[Any, Any]:
@@ -140,16 +136,6 @@ def _instantiated(value: Any, otherwise: str) -> BaseException:
     if not isinstance(value, BaseException):
         raise TypeError(otherwise)
     return value
-
-
-def _special(value: Any, name: str) -> Any:
-    """A special method, looked up on the type and bound; None when there is none."""
-    for cls in type(value).__mro__:
-        if name in cls.__dict__:
-            found = cls.__dict__[name]
-            bind = getattr(type(found), "__get__", None)
-            return found if bind is None else bind(found, value, type(value))
-    return None
 
 
 def _wrapped(exception: BaseException) -> BaseExceptionGroup[Any]:

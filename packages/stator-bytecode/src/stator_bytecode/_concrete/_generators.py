@@ -26,8 +26,11 @@ _NEXT, _CLOSE = Then("next"), Then("close")
 class Generators(ConcreteOperations):
     def make_generator(self, state: GeneratorState) -> GeneratorType[Any, Any, Any]:
         generator = cast("GeneratorType[Any, Any, Any]", _drive(self, state))
-        function = state.frame.function
-        generator.__name__, generator.__qualname__ = function.__name__, function.__qualname__
+        function, raw = state.frame.function, state.frame.code.raw
+        if function is not None:
+            generator.__name__, generator.__qualname__ = function.__name__, function.__qualname__
+        else:  # a generator expression that was broken before it became a generator (3.15)
+            generator.__name__, generator.__qualname__ = raw.co_name, raw.co_qualname
         return generator
 
     def generator_state(self, value: Any) -> GeneratorState | None:
@@ -100,7 +103,7 @@ def _delegate(state: GeneratorState) -> Any:
     frame = state.frame
     before = frame.code.instructions[max(frame.pc - 2, 0)]
     return (
-        frame.stack[-1]
+        frame.stack[-max(before.arg, 1)]
         if state.status is GeneratorStatus.SUSPENDED and before.op == "SEND"
         else None
     )

@@ -84,7 +84,9 @@ class ConcreteDomain(NameOperations, Values, Calls, Generators, Exceptions, Matc
 
 _OPERATIONS = frozenset(
     f"{__package__}._{family}"
-    for family in ("calls", "exceptions", "generators", "matching", "names", "values", "classes")
+    for family in (
+        "calls classes context_methods exceptions generators matching names values".split()
+    )
 )
 
 

@@ -1,7 +1,10 @@
 """Operators, items, iteration and building of the concrete domain."""
 
+import importlib
 import operator
+import sys
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from types import CoroutineType, GeneratorType
 from typing import Any
 
@@ -104,10 +107,8 @@ class Values:
 
     def dict_merge(self, target: dict[Any, Any], mapping: Any, function: Any) -> None:
         if not isinstance(mapping, dict) and not hasattr(mapping, "keys"):
-            raise TypeError(
-                f"{shown(function)} argument after ** must be a mapping, "
-                f"not {type(mapping).__name__}"
-            )
+            what = spread_text(function, "**")
+            raise TypeError(f"{what} must be a mapping, not {type(mapping).__name__}")
         for key in mapping if isinstance(mapping, dict) else mapping.keys():
             if key in target:
                 raise TypeError(
@@ -118,6 +119,30 @@ class Values:
     def format_value(self, value: Any, conversion: str, spec: str | None) -> str:
         converted = CONVERTERS[conversion](value) if conversion else value
         return format(converted, "" if spec is None else spec)
+
+    def build_interpolation(
+        self, value: Any, text: str, conversion: str, spec: str | None
+    ) -> object:
+        kind = _template_module().Interpolation
+        return kind(value, text, conversion or None, "" if spec is None else spec)
+
+    def build_template(self, strings: Sequence[str], interpolations: Sequence[Any]) -> object:
+        pairs = zip_longest(strings, interpolations)
+        parts = [part for pair in pairs for part in pair if part is not None]
+        return _template_module().Template(*parts)
+
+
+def _template_module() -> Any:
+    """Return the module of template strings, which CPython has since 3.14."""
+    return importlib.import_module("string.templatelib")
+
+
+def spread_text(function: Any, stars: str) -> str:
+    """Return the words of an error for what is spread in a call."""
+    return f"Value after {stars}" if _NAMELESS else f"{shown(function)} argument after {stars}"
+
+
+_NAMELESS = sys.version_info >= (3, 15)
 
 
 def is_iterable(value: Any) -> bool:

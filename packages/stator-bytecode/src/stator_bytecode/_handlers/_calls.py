@@ -12,14 +12,16 @@ from stator_bytecode._machine._frame import NULL, Frame
 from stator_bytecode._machine._machine import Machine
 from stator_bytecode.errors import InternalError
 
-PARTS = {1: "defaults", 2: "kwdefaults", 4: "annotations", 8: "closure"}
+PARTS = {1: "defaults", 2: "kwdefaults", 4: "annotations", 16: "annotate", 8: "closure"}
 """The flags of MAKE_FUNCTION, in the order in which the parts are pushed."""
 
 
 def call_function_ex(domain: Domain, frame: Frame, has_kwargs: bool) -> Result:
-    kwargs = frame.stack.pop() if has_kwargs else None
+    """The slot of the keyword arguments may hold a NULL (since 3.14)."""
+    kwargs = frame.stack.pop() if has_kwargs else NULL
     lower, upper, args = frame.popn(3)
-    return domain.call_spread(upper if frame.code.null_first else lower, args, kwargs)
+    function = upper if frame.code.null_first else lower
+    return domain.call_spread(function, args, None if kwargs is NULL else kwargs)
 
 
 call_ops = domain_handlers(
@@ -57,7 +59,7 @@ def _callee(frame: Frame, lower: V, upper: V, args: list[V]) -> tuple[V, list[V]
 def make_function(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
     frame.stack.pop()
     parts = {}
-    for flag in (8, 4, 2, 1):
+    for flag in reversed(PARTS):
         if instr.arg & flag:
             parts[PARTS[flag]] = frame.stack.pop()
     return machine.finish(

@@ -3,26 +3,27 @@
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handlers._domain_handler import domain_handlers
 from stator_bytecode._machine._domain import Domain, Raised, Reraised, Result, V, after
-from stator_bytecode._machine._frame import Frame, LastInstruction, PreviousExc
+from stator_bytecode._machine._frame import NULL, Frame, LastInstruction, PreviousExc
 from stator_bytecode._machine._machine import Machine
 from stator_bytecode._machine._unwind import stop_iteration_error
 
 
-def before_with(domain: Domain, frame: Frame, _: None) -> Result:
-    """`[manager]` => `[exit, entered]`. While `__enter__` runs, `exit` is on the stack already."""
+def before_with(domain: Domain, frame: Frame, two_slots: bool) -> Result:
+    """`[manager]` => `[exit, entered]`, or `[exit, NULL, entered]`. While `__enter__` runs, `exit`
+    is on the stack already."""
 
     def entering(found: tuple[V, Result]) -> Result:
         exit_method, entered = found
-        frame.stack.append(exit_method)
+        frame.stack += [exit_method, NULL] if two_slots else [exit_method]
         return entered
 
     return after(domain.enter_context(frame.stack.pop()), entering)
 
 
-def with_except_start(domain: Domain, frame: Frame, _: None) -> Result:
+def with_except_start(domain: Domain, frame: Frame, two_slots: bool) -> Result:
     """`[exit, lasti, previous, exception]`, and the result of `exit(type, exception, traceback)` on
-    top."""
-    exit_method, value = frame.stack[-4], frame.stack[-1]
+    top. There may be a NULL above `exit`."""
+    exit_method, value = frame.stack[-4 - two_slots], frame.stack[-1]
     return domain.call(
         exit_method, [domain.exception_type(value), value, domain.exception_traceback(value)], {}
     )

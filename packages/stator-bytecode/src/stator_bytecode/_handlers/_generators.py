@@ -4,7 +4,7 @@ from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handlers._domain_handler import domain_handlers
 from stator_bytecode._machine import _generator
 from stator_bytecode._machine._domain import Reraised, Resume
-from stator_bytecode._machine._frame import Frame, Then
+from stator_bytecode._machine._frame import NULL, Frame, Then
 from stator_bytecode._machine._machine import Machine
 
 generator_ops = domain_handlers(
@@ -45,7 +45,7 @@ def yield_value(machine: Machine, frame: Frame, instr: Instruction) -> int:
 @generator_ops.handles("SEND")
 def send(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
     value, domain = frame.stack.pop(), machine.domain
-    receiver = frame.stack[-1]
+    receiver = frame.stack[-max(instr.arg, 1)]
     if (state := domain.generator_state(receiver)) is not None:
         return machine.finish(frame, instr, Resume(state, sent=value, then=_SEND))
     return machine.finish(frame, instr, domain.send(receiver, value))
@@ -53,7 +53,7 @@ def send(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
 
 @generator_ops.handles("END_SEND")
 def end_send(machine: Machine, frame: Frame, instr: Instruction) -> None:
-    del frame.stack[-2]
+    del frame.stack[-1 - instr.arg : -1]
 
 
 @generator_ops.handles("CLEANUP_THROW")
@@ -63,5 +63,6 @@ def cleanup_throw(machine: Machine, frame: Frame, instr: Instruction) -> None:
     value, domain = frame.stack[-1], machine.domain
     if not domain.exception_matches(value, domain.constant(StopIteration)):
         raise Reraised(value)
-    frame.popn(3)
-    frame.stack.extend((domain.constant(None), domain.stop_iteration_value(value)))
+    frame.popn(2 + instr.arg)
+    frame.stack += [domain.constant(None), NULL][: instr.arg]
+    frame.stack.append(domain.stop_iteration_value(value))

@@ -59,7 +59,7 @@ _DOMAIN_CALLS: dict[str, DomainCall] = {
         lambda domain, frame, _: domain.truth(frame.stack[-1]),
     ),
     "GET_ITER": lambda domain, frame, _: domain.get_iterator(frame.stack.pop()),
-    "FOR_ITER": lambda domain, frame, _: domain.next_value(frame.stack[-1]),
+    "FOR_ITER": lambda domain, frame, slots: domain.next_value(frame.stack[-slots]),
     "MATCH_CLASS": match_class,
     "MATCH_MAPPING": lambda domain, frame, _: domain.match_mapping(frame.stack[-1]),
     "MATCH_SEQUENCE": lambda domain, frame, _: domain.match_sequence(frame.stack[-1]),
@@ -100,6 +100,13 @@ def convert_value(domain: Domain, frame: Frame, conversion: str) -> Result:
     return domain.call(domain.constant(CONVERTERS[conversion]), [frame.stack.pop()], {})
 
 
+def build_interpolation(domain: Domain, frame: Frame, arg: tuple[str, bool]) -> Result:
+    conversion, has_spec = arg
+    spec = frame.stack.pop() if has_spec else None
+    value, text = frame.popn(2)
+    return domain.build_interpolation(value, text, conversion, spec)
+
+
 building_ops = domain_handlers(
     {
         "BUILD_LIST": lambda domain, frame, count: domain.build_list(frame.popn(count)),
@@ -134,6 +141,8 @@ building_ops = domain_handlers(
         "UNPACK_EX": lambda domain, frame, arg: domain.unpack_ex(frame.stack.pop(), *arg),
         "FORMAT_VALUE": format_value,
         "CONVERT_VALUE": convert_value,
+        "BUILD_INTERPOLATION": build_interpolation,
+        "BUILD_TEMPLATE": lambda domain, frame, _: domain.build_template(*frame.popn(2)),
     }
 )
 

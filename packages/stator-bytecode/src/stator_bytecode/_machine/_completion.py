@@ -66,10 +66,16 @@ def compare(machine: MachineState, frame: Frame, instr: Instruction, result: Any
 
 def next_or_leave(machine: MachineState, frame: Frame, instr: Instruction, result: V) -> int | None:
     if result is NULL:
-        frame.stack.pop()
+        del frame.stack[-instr.arg :]
         return instr.target
     frame.stack.append(result)
     return None
+
+
+def push_iterator(machine: MachineState, frame: Frame, instr: Instruction, result: V) -> None:
+    """Push the iterator; CPython 3.15 has a second slot, which is empty for one that is no
+    container."""
+    frame.stack += [result, NULL][: instr.arg]
 
 
 def sent(
@@ -184,6 +190,7 @@ COMPLETIONS: dict[str, Completion] = {
     "POP_JUMP_IF_FALSE": jump_if(False),
     "JUMP_IF_TRUE_OR_POP": jump_if(True, or_pop=True),
     "JUMP_IF_FALSE_OR_POP": jump_if(False, or_pop=True),
+    **dict.fromkeys(("GET_ITER", "GET_YIELD_FROM_ITER"), push_iterator),
     "FOR_ITER": next_or_leave,
     "SEND": sent,
     "LOAD_GLOBAL": load_global,

@@ -345,6 +345,13 @@ class Domain(Protocol):
     def format_value(self, value: V, conversion: str, spec: V | None) -> Result:
         """FORMAT_VALUE: converted by `str`, `repr` or `ascii`, then formatted."""
 
+    def build_interpolation(self, value: V, text: V, conversion: str, spec: V | None) -> Result:
+        """BUILD_INTERPOLATION: a replacement field of a template string, with its expression's
+        text."""
+
+    def build_template(self, strings: V, interpolations: V) -> Result:
+        """BUILD_TEMPLATE: a template string, of two tuples."""
+
     # exceptions
     def exception_from(self, value: V, cause: V | None) -> Result:
         """RAISE_VARARGS: the exception instance (class instantiated, cause set), not yet raised."""

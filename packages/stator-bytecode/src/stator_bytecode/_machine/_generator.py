@@ -7,7 +7,7 @@ one first; the caller is a barrier then, because no state of the outer generator
 exception is being thrown in".
 
     YIELD_VALUE of `yield from` is the instruction after SEND; the receiver lies on top of the stack
-    while suspended.
+    while suspended (since 3.15 under an empty slot).
 """
 
 import sys
@@ -184,7 +184,7 @@ def _throw_through(machine: MachineState, state: GeneratorState, thrown: V) -> N
     frame, domain = _start(machine, state), machine.domain
     frame.pc -= 1
     instr = frame.code.instructions[frame.pc]
-    inner = frame.stack[-1]
+    inner = frame.stack[-max(frame.code.instructions[frame.pc - 1].arg, 1)]
     inner_state = domain.generator_state(inner)
     closing = domain.exception_matches(thrown, domain.constant(GeneratorExit))
     if inner_state is None:

@@ -24,6 +24,7 @@ REFUSED: Mapping[str, str] = {
         """.split(),
         "type parameters and type aliases are made once, outside captured code",
     ),
+    "IMPORT_LAZILY": "lazy imports are statements of modules",
     **dict.fromkeys(
         ("INTRINSIC_1_INVALID", "INTRINSIC_2_INVALID"), "an intrinsic without a meaning"
     ),

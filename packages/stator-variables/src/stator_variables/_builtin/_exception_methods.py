@@ -161,9 +161,13 @@ def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
     _list.append(t, notes, note)
 
 
-@handlers.handles(
-    *(vars(cls)["__str__"] for cls in (BaseException, AttributeError, NameError, ImportError))
+_TEXTS = dict.fromkeys(
+    cls.__str__ for cls in (BaseException, AttributeError, NameError, ImportError)
 )
+"""Some of them have their own only before 3.14."""
+
+
+@handlers.handles(*_TEXTS)
 def str_(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not (parts := args[0].args):
         return ConstantTracker("")

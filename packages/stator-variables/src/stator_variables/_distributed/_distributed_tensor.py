@@ -12,8 +12,9 @@ A local tensor and its DTensor are two views of one memory, which the fakes do n
 to one of them is a break once both are known.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
+import attrs
 import torch
 from stator_bytecode import Result
 from stator_guards import AttrSource
@@ -27,6 +28,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes, _torch_calls
+from stator_variables._trace._capture_state import CaptureState
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, is_a
 from stator_variables._trackers import ConstantTracker, TensorTracker
 
@@ -49,6 +51,19 @@ def method(t: Space, args: Args, kwargs: Kwargs, of: LateName) -> Result:
     return _converted(t, of.qualname.rpartition(".")[2], args, kwargs)
 
 
+@attrs.define(eq=False)
+class LocalTensors(CaptureState):
+    """The trackers of local tensors that are parts of their DTensors, by the identity of the
+    fake."""
+
+    may_repeat: ClassVar[bool] = True
+
+    known: dict[int, Any] = attrs.Factory(dict)
+
+    def moment(self) -> tuple[Any, ...]:
+        return (len(self.known),)
+
+
 @handlers.handles(*late_names(_MODULE, "DTensor.to_local"))
 def to_local(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Record the local tensor. That of a parameter is marked as one, as the method does it."""
@@ -56,11 +71,12 @@ def to_local(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not _is_distributed(vt):
         return MISSING
     is_parameter, part = _is_marked(t, vt), vt.example._local_tensor
-    if not is_parameter and not torch.is_grad_enabled() and id(part) in t.parts:
-        return t.parts[id(part)]
+    known = t.state(LocalTensors).known
+    if not is_parameter and not torch.is_grad_enabled() and id(part) in known:
+        return known[id(part)]
     local: Any = _converted(t, "to_local", args, kwargs)
     if local.example is part:  # without gradients it is the part itself, each time
-        t.journal.put(t.parts, id(part), local)
+        t.journal.put(known, id(part), local)
     if is_parameter:
         local.cls = Tensor
         new_namespace(local)

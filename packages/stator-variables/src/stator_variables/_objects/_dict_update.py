@@ -8,7 +8,13 @@ from stator_bytecode import NULL, OperationSteps, Raised, Result, operation, set
 from stator_variables._objects import _dict_entries
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import overrides
-from stator_variables._objects._program_error import attempt, complain, function_text, throw
+from stator_variables._objects._program_error import (
+    attempt,
+    complain,
+    function_text,
+    spread_text,
+    throw,
+)
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 from stator_variables._trackers import NONE, ConstantTracker
@@ -149,15 +155,14 @@ def dict_merge(
     t: Space, vt: DictTracker, mapping: VariableTracker, function: VariableTracker
 ) -> OperationSteps:
     """`**mapping` in a call: a repeated keyword is an error."""
-    name = function_text(function)
     other = DictTracker(dict, complete=True)
-    yield from settle(
-        add_mapping(t, other, mapping, f"{name} argument after ** must be a mapping, not {{}}")
-    )
+    text = f"{spread_text(function, '**')} must be a mapping, not {{}}"
+    yield from settle(add_mapping(t, other, mapping, text))
     for hashed, (key, value) in other.entries.items():
         if t.lookup(vt, hashed) is not MISSING:
             raise t.unsupported(
-                "repeated-keyword", f"{name} gets keyword argument {hashed!r} twice"
+                "repeated-keyword",
+                f"{function_text(function)} gets keyword argument {hashed!r} twice",
             )
         _dict_entries.store(t, vt, key, value)
     return NONE

@@ -23,8 +23,13 @@ _FUNCTION = FunctionType.__dict__
 _METHOD = types.MethodType.__dict__
 
 
-def _annotations(vt: FunctionTracker) -> DictTracker:
-    """The dict is made on the first look, as in CPython, and is the same one from then on."""
+def _annotations(vt: FunctionTracker) -> Any:
+    """The dict is made on the first look, as in CPython, and is the same one from then on.
+
+    What a function computes (3.14) is left to CPython, which keeps both from then on.
+    """
+    if not is_a(vt.fields.get("__annotate__", NONE), ConstantTracker):
+        return MISSING
     items = vt.annotations.items if is_a(vt.annotations, TupleTracker) else []
     entries = {
         name.constant(): (name, value) for name, value in zip(items[::2], items[1::2], strict=True)
@@ -47,6 +52,7 @@ _OF_NEW: dict[str, Callable[[Any], Any]] = {
     "__defaults__": lambda vt: TupleTracker(vt.defaults) if vt.defaults else NONE,
     "__kwdefaults__": lambda vt: MISSING if vt.kwdefaults else NONE,
     "__annotations__": _annotations,
+    "__annotate__": lambda vt: NONE,  # since 3.14
     "__doc__": lambda vt: ConstantTracker(_docstring(vt.code)),
     "__module__": lambda vt: ConstantTracker(vt.globals.real.get("__name__")),
     "__type_params__": lambda vt: TupleTracker([]),  # since 3.12

@@ -96,6 +96,25 @@ def function_text(vt: VariableTracker) -> str:
     return f"{qualname}()" if module in (None, "builtins") else f"{module}.{qualname}()"
 
 
+def spread_text(function: VariableTracker, stars: str) -> str:
+    """Return the words of an error for what is spread in a call."""
+    if sys.version_info >= (3, 15):
+        return f"Value after {stars}"
+    return f"{function_text(function)} argument after {stars}"
+
+
+def complain_of_manager(t: Space, cls: type, has_enter: bool) -> NoReturn:
+    """Raise what `with` raises over an object without `__enter__` or `__exit__`.
+
+    The texts of 3.14, which depend on asynchronous methods too, are left to CPython.
+    """
+    if sys.version_info >= (3, 14):
+        raise t.unsupported("bad-arguments", "a `with` over something that is no context manager")
+    missed = " (missed __exit__ method)" if has_enter else ""
+    text = f"' object does not support the context manager protocol{missed}"
+    complain(t, TypeError, "'", cls, text)
+
+
 def type_name(t: Space, cls: type) -> str:
     """The name that C's error texts give (`tp_name`): classes written in C carry their module."""
     name: str = name_of(t, cls)

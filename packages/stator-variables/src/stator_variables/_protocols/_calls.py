@@ -435,5 +435,7 @@ def _set_part(t: Space, function: FunctionTracker, part: str, value: Any) -> Non
         function.kwdefaults = {key.constant(): item for key, item in t.items(value)}
     elif part == "closure":
         function.closure = value if type(value) is tuple else tuple(value.items)
+    elif part == "annotate":
+        function.fields["__annotate__"] = value
     else:
         function.annotations = value
