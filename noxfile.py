@@ -51,6 +51,14 @@ LINTERS = (
     "sympy>=1.13",
     "attrs>=23.2",
 )
+SITE = (
+    "sphinx>=9,<10",
+    "myst-parser>=5,<6",
+    "pydata-sphinx-theme>=0.24,<0.25",
+    "sphinx-copybutton>=0.5,<0.6",
+    "sphinx-external-toc>=1.1,<2",
+    "sphinxcontrib-mermaid>=1",
+)
 # One thread for each of two workers: torch's own pool beside pytest-xdist runs three times slower.
 QUIET = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 NO_TESTS = 5  # the exit status of pytest where a selection leaves none
@@ -134,6 +142,18 @@ def pages(session: nox.Session) -> None:
         runs = [pool.submit(run_pages, session, readme, folder) for readme in readmes]
     for run in runs:
         run.result()
+
+
+@nox.session(default=False)
+def site(session: nox.Session) -> None:
+    """Make the site of the pages, build/site/index.html; a link that leads nowhere is an error."""
+    session.install(*SITE)
+    out = ROOT / "build" / "site"
+    shutil.rmtree(out, ignore_errors=True)
+    doctrees = pathlib.Path(session.create_tmp()).resolve() / "doctrees"
+    sphinx = ("sphinx-build", "--fail-on-warning", "--keep-going", "--quiet", "--conf-dir", "docs")
+    session.run(*sphinx, "--doctree-dir", str(doctrees), *session.posargs, str(ROOT), str(out))
+    session.log(f"open {(out / 'index.html').as_uri()}")
 
 
 @nox.session(default=False)
