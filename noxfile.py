@@ -158,7 +158,7 @@ def site(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def demo(session: nox.Session) -> None:
-    """Compile a 12-layer transformer and show what happened."""
+    """Compile a 6-layer transformer and show what happened."""
     install_everything(session)
     session.run("python", "tools/demo.py", *session.posargs, env={"HF_HUB_OFFLINE": "1"})
 
@@ -238,9 +238,9 @@ def run_pages(session: nox.Session, readme: pathlib.Path, folder: pathlib.Path) 
     examples = sorted(ROOT.glob("docs/**/*.md")) if of_all_packages else []
     run = (inside, "tools/run_examples.py")
     session.run(*run, "--shown", str(readme), external=True, env=QUIET)
-    for page in examples:
-        if run_examples.blocks(page.read_text(), "python"):
-            session.run(*run, str(page), external=True, env=QUIET)
+    pages = [str(page) for page in examples if run_examples.blocks(page.read_text(), "python")]
+    if pages:
+        session.run(*run, "--apart", *pages, external=True, env=QUIET)
 
 
 def needed_by(package: str) -> list[str]:
