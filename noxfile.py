@@ -158,7 +158,7 @@ def site(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def demo(session: nox.Session) -> None:
-    """Compile a 6-layer transformer and show what happened."""
+    """Compile a 12-layer transformer and show what happened."""
     install_everything(session)
     session.run("python", "tools/demo.py", *session.posargs, env={"HF_HUB_OFFLINE": "1"})
 
