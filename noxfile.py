@@ -51,6 +51,14 @@ LINTERS = (
     "sympy>=1.13",
     "attrs>=23.2",
 )
+SITE = (
+    "sphinx>=9,<10",
+    "myst-parser>=5,<6",
+    "pydata-sphinx-theme>=0.24,<0.25",
+    "sphinx-copybutton>=0.5,<0.6",
+    "sphinx-external-toc>=1.1,<2",
+    "sphinxcontrib-mermaid>=1",
+)
 # One thread for each of two workers: torch's own pool beside pytest-xdist runs three times slower.
 QUIET = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 NO_TESTS = 5  # the exit status of pytest where a selection leaves none
@@ -138,6 +146,18 @@ def pages(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def site(session: nox.Session) -> None:
+    """Make the site of the pages, build/site/index.html; a link that leads nowhere is an error."""
+    session.install(*SITE)
+    out = ROOT / "build" / "site"
+    shutil.rmtree(out, ignore_errors=True)
+    doctrees = pathlib.Path(session.create_tmp()).resolve() / "doctrees"
+    sphinx = ("sphinx-build", "--fail-on-warning", "--keep-going", "--quiet", "--conf-dir", "docs")
+    session.run(*sphinx, "--doctree-dir", str(doctrees), *session.posargs, str(ROOT), str(out))
+    session.log(f"open {(out / 'index.html').as_uri()}")
+
+
+@nox.session(default=False)
 def demo(session: nox.Session) -> None:
     """Compile a 12-layer transformer and show what happened."""
     install_everything(session)
@@ -219,9 +239,9 @@ def run_pages(session: nox.Session, readme: pathlib.Path, folder: pathlib.Path) 
     examples = sorted(ROOT.glob("docs/**/*.md")) if of_all_packages else []
     run = (inside, "tools/run_examples.py")
     session.run(*run, "--shown", str(readme), external=True, env=QUIET)
-    for page in examples:
-        if run_examples.blocks(page.read_text(), "python"):
-            session.run(*run, str(page), external=True, env=QUIET)
+    pages = [str(page) for page in examples if run_examples.blocks(page.read_text(), "python")]
+    if pages:
+        session.run(*run, "--apart", *pages, external=True, env=QUIET)
 
 
 def needed_by(package: str) -> list[str]:

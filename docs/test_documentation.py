@@ -162,6 +162,33 @@ def test_pages_of_public_names_are_up_to_date() -> None:
     assert found == API_PAGES
 
 
+def test_navigation_of_the_site_has_every_page_once() -> None:
+    """``nox -s site`` would fail as well, but does not run on every change."""
+    patterns = re.findall(
+        r"^ *(?:- file|- glob|root): (\S+)$",
+        (ROOT / "docs" / "_toc.yml").read_text(),
+        re.MULTILINE,
+    )
+    assert len(patterns) == len(set(patterns))
+    reached = {path for pattern in patterns for path in ROOT.glob(f"{pattern}.md")}
+    pages = {path for path in documents() if path.name != "CHANGELOG.md"}
+    assert reached == pages
+
+
+def test_figures_of_the_readme_are_those_of_the_pages_it_links() -> None:
+    rows = re.findall(r"^\| \*\*.*$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert rows
+    for row in rows:
+        _, _, claim = row.rpartition(" | ")
+        pages = [ROOT / link.partition("#")[0] for link in LINK.findall(claim)]
+        shown = {figure for page in pages for figure in figures(page.read_text())}
+        assert figures(LINK.sub("", claim)) <= shown
+
+
+def figures(text: str) -> set[str]:
+    return set(re.findall(r"\d+(?:[.,]\d+)*", text))
+
+
 def test_reference_lists_every_page() -> None:
     index = (ROOT / "docs" / "reference" / "README.md").read_text()
     pages = {path.name for path in (ROOT / "docs" / "reference").glob("*.md")} - {"README.md"}

@@ -2,7 +2,8 @@
 there.
 
 A block that is marked with a path is that file, or a change of it where its language is ``diff``.
-Nothing else is changed, and the conformance kit of the package has to pass as well.
+Nothing else is changed, and the conformance kit of the package has to pass as well. A page may also
+write a distribution of its own, whose tests are all that runs.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "how-to"
 BLOCK = re.compile(r"^ *```(py|diff|toml) (\S+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
-# Pages that are one program.
+# Pages that are one program. `nox -s pages` runs them on every change, in another environment.
 PROGRAMS = ("compile-a-training-step.md", "export-a-model.md", "serve-without-compile-pauses.md")
 # Pages whose files are a distribution of somebody else.
 OUTSIDE = ("add-a-capture.md",)
-# The conformance tests of the package that a page changes.
+# The conformance tests of the package that a page changes, if it does.
 KITS = {
-    "add-a-backend.md": "packages/stator-backends/tests/test_conformance.py",
+    "add-a-backend.md": None,
     "add-a-guard-kind.md": "packages/stator-guards/tests/test_conformance.py",
     "add-a-tracker.md": "packages/stator-variables/tests/test_conformance.py",
     "add-an-opcode.md": "packages/stator-bytecode/tests/test_conformance.py",
@@ -75,18 +76,20 @@ def test_steps_of_the_page_work(page: str, tmp_path: pathlib.Path) -> None:
     paths = {path for _, path, _ in steps(page)}
     tests = sorted(path for path in paths if "/tests/" in path or path.startswith("integration"))
     assert tests
-    run_tests(tmp_path, [*tests, KITS[page]])
+    kit = KITS[page]
+    run_tests(tmp_path, tests if kit is None else [*tests, kit])
 
 
 def run_tests(root: pathlib.Path, paths: list[str]) -> None:
-    """Run tests in a process that imports the packages of the copy."""
+    """Run tests in a process that imports the packages of the copy, and those of the page."""
     run_tests_beside(root, root, paths)
 
 
 def run_tests_beside(folder: pathlib.Path, root: pathlib.Path, paths: list[str]) -> None:
     """Run tests of a folder, in a process that imports the packages below `root` and what the
     folder has."""
-    sources = [str(folder), *(str(path) for path in root.glob("packages/*/src"))]
+    packages = [*root.glob("packages/*/src"), *folder.glob("*/src")]
+    sources = [str(folder), *map(str, packages)]
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", *paths],
         cwd=folder,
@@ -119,7 +122,9 @@ def announce(folder: pathlib.Path, project: dict[str, Any]) -> None:
     (written / "entry_points.txt").write_text("\n".join(lines))
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name", [PROGRAMS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in PROGRAMS[1:])]
+)
 def test_programs_of_the_page_run(name: str) -> None:
     page = (FOLDER / name).read_text()
     program = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))

@@ -236,6 +236,24 @@ def _reason(text: str) -> dict[str, str]:
 REASONS = ROOT / "packages" / "stator" / "src" / "stator" / "reasons.json"
 
 
+def index_of_reasons() -> str:
+    """Return the table of the pages of reasons."""
+    rows = [
+        f"| [{slug}](unsupported/{slug}.md) | {_first_sentence(parts['what'])} |"
+        for slug, parts in json.loads(reasons()).items()
+    ]
+    lead = (
+        "Every reason that a report, an error or a log can name, with its page: what was met, why "
+        "it is a break, and what to try. `python -m stator why SLUG` prints the same page."
+    )
+    return _page("Reasons", lead, "| reason | what was met |", "|---|---|", *rows)
+
+
+def _first_sentence(text: str) -> str:
+    sentence = re.split(r"(?<=[.:])\s", " ".join(text.split()), maxsplit=1)[0]
+    return sentence.rstrip(".:").replace("|", "\\|")
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "layers.md": layers,
     "captures.md": captures,
@@ -244,6 +262,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "impure-reads.md": impure_reads,
     "options.md": options,
     "backend-contract.md": backend_contract,
+    "reasons.md": index_of_reasons,
     f"opcodes-{CURRENT}.md": opcodes,
 }
 

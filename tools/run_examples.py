@@ -4,6 +4,9 @@ The blocks marked ``python`` of a page are one program, run in order in one name
 installed but what the page says to install. A block marked ``py`` is an excerpt or generated text
 and does not run.
 
+With ``--apart`` each page runs in a process of its own that is forked after the import of torch and
+stator, so that many pages take seconds; where there is no fork, they run one after another.
+
 With ``--shown`` the program must print what the blocks marked ``text`` show, on both streams; there
 ``...`` stands for any text.
 """
@@ -11,11 +14,14 @@ With ``--shown`` the program must print what the blocks marked ``text`` show, on
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
+import multiprocessing
 import pathlib
 import re
 import sys
 import types
+from collections.abc import Sequence
 
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -48,8 +54,34 @@ def run_as_shown(page: pathlib.Path) -> None:
         raise AssertionError(f"{page} shows\n{shown}\nand prints\n{printed.getvalue()}")
 
 
+def run_apart(pages: list[pathlib.Path], preload: Sequence[str] = ("torch", "stator")) -> None:
+    """Run each page in a process of its own, which has modules imported; raises AssertionError if
+    one fails."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        for page in pages:
+            run(page)
+        return
+
+    for name in preload:
+        importlib.import_module(name)
+    forking = multiprocessing.get_context("fork")
+    failed = []
+    for page in pages:
+        process = forking.Process(target=run, args=(page,))
+        process.start()
+        process.join()
+        if process.exitcode:
+            failed.append(str(page))
+    if failed:
+        raise AssertionError(f"the examples fail of {', '.join(failed)}")
+
+
 def main(arguments: list[str]) -> None:
-    pages = [pathlib.Path(each) for each in arguments if each != "--shown"]
+    pages = [pathlib.Path(each) for each in arguments if not each.startswith("--")]
+    if "--apart" in arguments:
+        run_apart(pages)
+        return
+
     for page in pages:
         (run_as_shown if "--shown" in arguments else run)(page)
 

@@ -37,13 +37,14 @@ def test_a_browser_takes_each_picture_and_dark_ones_differ(tmp_path: pathlib.Pat
     taken = [report_pictures.take(program, page, picture, tmp_path) for picture in ALL]
     for picture, made in zip(ALL, taken, strict=True):
         assert size_of(made) == (picture.width, picture.height)
-    light, dark, _ = [made.read_bytes() for made in taken]
+    light, dark, *_ = [made.read_bytes() for made in taken]
     assert light != dark
 
 
 @pytest.mark.slow
 def test_the_example_has_what_the_page_describes(tmp_path: pathlib.Path) -> None:
-    """Two models, at least three places of breaks, at least two causes of recompilations."""
+    """Two models, at least three places of breaks, at least two causes of recompilations, and an
+    uncompiled piece."""
     page = tmp_path / "report.html"
     report_pictures.write_report(page)
     text = page.read_text()
@@ -51,3 +52,4 @@ def test_the_example_has_what_the_page_describes(tmp_path: pathlib.Path) -> None
     assert "Model.forward" in text
     assert text.count('class="panel place"') >= 3
     assert text.count('class="panel cause"') >= 2
+    assert "sparse tensors" in text
