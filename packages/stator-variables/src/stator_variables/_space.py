@@ -134,6 +134,7 @@ class Space(Operations):
     has_reentrant: bool | None = None  # checkpoint, in the graph; None if it has no checkpoint
     warnings: tuple[Any, ...] = ()  # function, text, category, and where, of each that is given
     user_hashes: UserHashResults = Factory(UserHashResults)
+    assumes: bool = False  # a result that the program has declared to hold for all calls
     memory: InputMemory = Factory(InputMemory)
     # of jagged tensors, which share them: by the identity of the fake
     parts: dict[int, Any] = Factory(dict)

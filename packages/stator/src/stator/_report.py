@@ -55,6 +55,7 @@ class EntryReport:
     measured: MeasuredRun | None = None
     pieces: tuple[CompiledPiece, ...] = ()  # of a graph that is not compiled as a whole
     tier: Tier | None = None  # under the option `tiered`
+    cache_notes: tuple[str, ...] = ()  # under the option `cache`
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -114,6 +115,7 @@ class EntryReport:
             "graph": self.graph_text,
             "failures": list(self.failures),
             "tier": None if self.tier is None else self.tier.data(),
+            "cache": list(self.cache_notes),
         }
 
     def _measured_data(self) -> dict[str, Any]:
@@ -132,6 +134,7 @@ class EntryReport:
         if self.calls is not None:
             facts.append(counted(self.calls, "call"))
         found = [f"entry {number}: {self.target}: {', '.join(facts)}"]
+        found += [f"  {note}" for note in self.cache_notes]
         found += [
             f"  its graph raised, so the program itself ran: {text}" for text in self.failures
         ]
@@ -352,6 +355,7 @@ def _entry_report(entry: Any, spec: BackendSpec) -> EntryReport:
         measured=data.measured,
         pieces=data.pieces,
         tier=data.tier,
+        cache_notes=data.cache_notes,
     )
 
 

@@ -30,9 +30,10 @@ from stator._capture._compile_event import observed
 from stator._capture._dynamic import recorded
 from stator._capture._release import without_frames
 from stator._capture._retrace import Retrace
-from stator._capture._trace import SKIPPED, TraceResult, trace
+from stator._capture._trace import SKIPPED, TraceResult
 from stator._capture._uncompiled_operator import requires_compilation
-from stator._entries._entry import finishing_entry, make_entry
+from stator._disk_cache._lookup import lookup
+from stator._entries._entry import finishing_entry
 from stator._entries._entry_pool import EntryPool, pool_of, renewed, with_options
 from stator._entries._graph_lowering import FloatsNeeded, SeparationNeeded
 from stator._entries._known_graph import KnownGraph
@@ -309,7 +310,8 @@ class Region:
         policy, again = recorded(self._policy(place, named))
         refuses = self._refuses(place)
         try:
-            traced = trace(place.target, state, self.options, policy)
+            disk = lookup(place.target, state, self.options)
+            traced = disk.traced(state, policy)
             try:
                 if _initializes(traced.reason, place):
                     return None
@@ -320,7 +322,7 @@ class Region:
                 retrace = Retrace(place.target, self.options, again)
                 facts = retrace, self._site(traced), ambient, key, self.graphs, named
                 marked = self.single_use.marked(traced, place, self.options, state)
-                entry = make_entry(marked, *facts)
+                entry = disk.entry(marked, *facts)
                 self.single_use.note(entry, marked)
                 COMPILATIONS.note(entry, place, self.pool, self)
                 self._count_calls(traced.calls, entry, place)
@@ -339,8 +341,7 @@ class Region:
                 raise
             place.shared.refused.append(Unsupported("backend-failed", str(failure)))
         finally:
-            # read by the policy while tracing; the result of the trace may outlive this call, the
-            # state must not
+            # read by the policy while tracing; the result may outlive this call, the state must not
             named.clear()
         return None
 
