@@ -195,6 +195,23 @@ def draws(x: Any) -> Any:
     return x * random.random()
 
 
+def iterates(x: Any) -> Any:
+    for name in {"sin", "cos", "exp"}:  # noqa: PLC0208  # its order is that of the process
+        x = getattr(torch, name)(x)
+    return x
+
+
+def hashes(x: Any) -> Any:
+    return x * (hash("a") % 7)
+
+
+hash_of = hash
+
+
+def hashes_by_another_name(x: Any) -> Any:
+    return x * (hash_of(None) % 7)
+
+
 ANSWERS = [3]
 
 
@@ -212,6 +229,9 @@ def asks(x: Any) -> Any:
     [
         (breaks, "it breaks"),
         (draws, "draws random numbers"),
+        (iterates, "iterates may read hashes"),
+        (hashes, "it computes hashes"),
+        (hashes_by_another_name, "it computes hashes"),
         (asks, "assumed to be constant"),
         (lambda x: x[x > 0].sum() * len(x.tolist()), "not written"),
     ],

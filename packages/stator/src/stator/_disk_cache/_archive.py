@@ -9,6 +9,7 @@ imported.
 from __future__ import annotations
 
 import functools
+import importlib
 import io
 import marshal
 import pickle
@@ -119,8 +120,9 @@ class ArchiveWriter:
 
 
 def _shown(value: object) -> str:
-    name = getattr(value, "__qualname__", None)
-    return f"a {type(value).__qualname__}" if name is None else f"{name!r}"
+    if type(value) not in (types.FunctionType, types.MethodType, types.BuiltinFunctionType):
+        return f"a {type(value).__qualname__}"
+    return repr(getattr(value, "__qualname__", ""))
 
 
 class _Pickler(pickle.Pickler):
@@ -190,7 +192,7 @@ def _reduced_function(value: types.FunctionType) -> Any:
 
 
 def function_of(code: bytes, module: str, name: str, defaults: Any, closure: Any) -> Any:
-    namespace = vars(sys.modules[module])
+    namespace = vars(importlib.import_module(module))  # one of these packages
     return types.FunctionType(marshal.loads(code), namespace, name, defaults, closure)
 
 
@@ -231,7 +233,7 @@ class _Unpickler(pickle.Unpickler):
         return self.objects[reference]
 
     def find_class(self, module: str, name: str) -> Any:
-        if module not in sys.modules:
+        if module not in sys.modules and not is_own_module(module):
             raise Differs(f"{module} is not imported")
         found = super().find_class(module, name)
         if is_own_module(module) or found in _CLASSES or type(found) in _VALUES:

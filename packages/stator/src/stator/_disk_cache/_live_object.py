@@ -10,16 +10,17 @@ description: the same code in a function, the same version of a package in C.
 
 from __future__ import annotations
 
-import builtins
 import collections
 import enum
 import functools
+import importlib
 import sys
 import types
 from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
 
 import torch
+from stator_bytecode import is_own_module
 from stator_variables import ALLOWED, NONSTRICT, SUBSTITUTES, has_mark
 
 from stator._disk_cache._fingerprint import CONSTANTS, NotCached, of_code
@@ -145,12 +146,16 @@ def path_to(value: Any) -> tuple[str, Path] | None:
 def _paths(value: Any) -> list[Path]:
     if type(value) in (dict, list, set, tuple):
         return []
+    if issubclass(type(value), enum.Enum):
+        return [(type(value).__module__, f"{type(value).__qualname__}.{value.name}")]
+    is_class = issubclass(type(value), type)
+    if not is_class and type(value) not in (types.FunctionType, *_IN_C):
+        return _named_in_module(value)  # to read more could run code of the program
+
     name, found = _name_of(value), list[Path]()
     module = getattr(value, "__module__", None)
-    if isinstance(value, type) and value in _TYPES:
+    if is_class and value in _TYPES:
         found.append(("types", _TYPES[value]))
-    if isinstance(value, enum.Enum):
-        found.append((type(value).__module__, f"{type(value).__qualname__}.{value.name}"))
     owner = getattr(value, "__self__", None)
     if type(value) in _IN_C and isinstance(owner, types.ModuleType):
         found.append((owner.__name__, name))
@@ -158,13 +163,13 @@ def _paths(value: Any) -> list[Path]:
         found.append((cls.__module__, f"{cls.__qualname__}.{value.__name__}"))
     if isinstance(module, str):
         found.append((module, name))
-    return [*found, *_named_in_module(value)]
+    return found
 
 
 def _named_in_module(value: Any) -> list[Path]:
     """Return the name that the module of its class has for an object, as for a sentinel."""
     module = sys.modules.get(type(value).__module__)
-    if module is None or not type(value).__flags__ & _HEAP or isinstance(value, type):
+    if module is None or not type(value).__flags__ & _HEAP:
         return []
     names = [name for name, each in [*vars(module).items()] if each is value]
     return [(module.__name__, name) for name in names[:1]]
@@ -185,7 +190,8 @@ def _is_at(path: Path, value: object) -> bool:
 def at_path(path: Path) -> Any:
     """Return what is at a path, in a module that is imported already. Raises KeyError or
     AttributeError."""
-    module: Any = builtins if path[0] == "builtins" else sys.modules[path[0]]
+    module: Any = importlib.import_module(path[0]) if is_own_module(path[0]) else None
+    module = sys.modules[path[0]] if module is None else module
     return functools.reduce(_part, filter(None, path[1].split(".")), module)
 
 

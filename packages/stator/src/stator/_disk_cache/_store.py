@@ -46,8 +46,10 @@ class Store:
     def of(cls, folder: Path) -> Store:
         """Open a folder, which is made if there is none. Raises Refused, or OSError."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        limit = int(os.environ.get("STATOR_CACHE_SIZE") or DEFAULT_SIZE)
-        return cls(folder, _key_in(folder), limit)
+        limit = os.environ.get("STATOR_CACHE_SIZE") or str(DEFAULT_SIZE)
+        if not limit.isdecimal():
+            raise Refused(f"STATOR_CACHE_SIZE is {limit!r}, which is no number of bytes")
+        return cls(folder, _key_in(folder), int(limit))
 
     def names(self, place: str, prefix: str = "") -> list[str]:
         """Return the names of the entries of a place that begin with `prefix`, latest first."""

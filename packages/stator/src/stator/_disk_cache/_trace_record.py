@@ -9,6 +9,8 @@ take, and of which all that they relied on is guarded or in the table of objects
 
 from __future__ import annotations
 
+import dis
+import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -154,9 +156,32 @@ def _reasons(traced: TraceResult) -> Iterator[str]:
         yield "it calls functions whose results are cached"
 
 
+def check_hashes(codes: Iterable[CodeType], known: Iterable[object]) -> None:
+    """Raise NotCached where a result may follow from hashes of texts or of None: another process
+    has others. The order of a new set is guarded, that of a constant of code is not."""
+    if any(each is hash for each in known):
+        raise NotCached("it computes hashes, which differ between processes")
+    for code in codes:
+        if {"hash", "__hash__"} & {*code.co_names} or _reads_constant_set(code):
+            raise NotCached(f"{code.co_qualname} may read hashes, which differ between processes")
+
+
+def _reads_constant_set(code: CodeType) -> bool:
+    """Return True for code that does more with a constant set than to look for members."""
+    if not any(type(item) is frozenset for item in code.co_consts):
+        return False
+    for one, following in itertools.pairwise(dis.get_instructions(code)):
+        is_set = type(one.argval) is frozenset
+        if is_set and following.opname not in ("CONTAINS_OP", "SET_UPDATE"):
+            return True
+    return False
+
+
 def check_codes(codes: Iterable[Code], known: Iterable[object], root: Root) -> None:
     """Raise NotCached for code that was interpreted and that no object of the table has: a change
     of it would not be noticed."""
+    known = [*known]
+    check_hashes([root.code, *(code.raw for code in codes)], known)
     covered: set[CodeType] = set()
     pending = [root.code, *(getattr(each, "__code__", each) for each in known)]
     while pending:
