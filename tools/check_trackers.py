@@ -3,7 +3,7 @@ after realizing.
 
 ``python tools/check_trackers.py [ROOT]`` prints what it finds and fails
 
-- when code outside ``_objects``, ``_tensors`` and ``_library`` of ``stator_variables`` has 40 tests
+- when code of ``stator_variables`` outside the folders that model types and libraries has 40 tests
   or more: protocols call the slots of a tracker, whatever class it has (docs/decisions/0029);
 - for each ``isinstance`` with such a class. An existing value that was not looked at is none of its
   instances: ``is_a`` realizes it first.
@@ -23,7 +23,7 @@ from package_source import Source, read_packages
 
 _MAX_TESTS = 39
 _PACKAGE = "stator-variables"
-_HOMES = frozenset({"_objects", "_tensors", "_library"})
+_HOMES = frozenset({"_objects", "_tensors", "_library", "_distributed"})
 _REALIZES = "_tracker.py"  # has `is_a`
 
 

@@ -138,6 +138,9 @@ _VARIABLES = {
     "STATOR_LOGS": "log these subjects to stderr: `graph_breaks,+guards`; `+` with details, "
     "`-` errors only, `all`",
     "STATOR_LOGS_OUT": "the file that the log goes into as well",
+    "STATOR_CACHE_DIR": "the folder of the cache on disk; by default `stator` in the user's folder "
+    "for caches",
+    "STATOR_CACHE_SIZE": "the bytes that its entries may take; by default 1 GiB",
     "STATOR_PROGRESS": "`0`: no line while compilations take long",
     "STATOR_FULL_TRACEBACK": "`1`: errors show the frames of stator and of the backend, too",
     "TORCH_LOGS": "torch's own: records of subjects that are artifacts of torch appear there too",

@@ -14,11 +14,14 @@ import inspect
 import io
 import logging
 import operator
+import os
 import pathlib
 import pickle
+import tempfile
 import warnings
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import attrs
 import pytest
@@ -85,6 +88,13 @@ def same(fn: Any = plus, x: torch.Tensor = X, **settings: Any) -> Any:
         for _ in range(2):
             assert torch.allclose(compiled(x), fn(x))
     return compiled
+
+
+def cached() -> Any:
+    """Compile under `cache`, with a folder of its own."""
+    folders = tempfile.TemporaryDirectory()
+    with folders as folder, patch.dict(os.environ, STATOR_CACHE_DIR=folder):
+        return same(options={"cache": True})
 
 
 def beside(use: Callable[[], object] = lambda: None) -> None:
@@ -838,6 +848,12 @@ OPTIONS = [
         SUPPORTED,
         lambda: same(options={"without": ["library", "operators"]}),
         "switch captures off: the program breaks there; `stator.list_captures()` has the names",
+    ),
+    Row(
+        "cache",
+        SUPPORTED,
+        cached,
+        "keep traces on disk for later processes; `STATOR_CACHE=1`",
     ),
     Row(
         "tiered",

@@ -34,7 +34,7 @@ def test_too_many_tests_of_a_class_fail(
     assert check_trackers.main(repository(tmp_path, f"is_a(vt, {cls})", count)) == status
 
 
-@pytest.mark.parametrize("folder", ["_objects", "_tensors", "_library"])
+@pytest.mark.parametrize("folder", ["_objects", "_tensors", "_library", "_distributed"])
 def test_homes_of_types_may_test_classes(folder: str, tmp_path: pathlib.Path) -> None:
     assert check_trackers.main(repository(tmp_path, "is_a(vt, ListTracker)", 40, folder)) == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pathlib
 import random
 import re
 import threading
@@ -292,6 +293,14 @@ def test_capture_of_a_stack_is_switched_off_by_the_name_of_its_module() -> None:
         assert torch.equal(result(without=[off]), X * 2)
     with pytest.raises(InvalidOption):
         stator.compile(fn, backend="eager", options={"without": [__name__]})
+
+
+def test_cache(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATOR_CACHE_DIR", str(tmp_path))
+    for chosen in (False, True):
+        compiled = stator.compile(lambda x: x + 1, backend="eager", options={"cache": chosen})
+        compiled(X)
+        assert any(tmp_path.glob("*/*.entry")) is chosen
 
 
 def test_tiered() -> None:

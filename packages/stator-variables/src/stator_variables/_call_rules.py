@@ -152,6 +152,7 @@ def _assumed_constant(t: Space, function: VariableTracker, args: Args, kwargs: K
         return MISSING
     values = [_known(t, arg) for arg in args]
     named = {name: _known(t, arg) for name, arg in kwargs.items()}
+    t.assumes = True
     result = real(*values, **named)
     return t.wrap(result, guards.CapturedSource(f"result of {real.__name__}", result))
 

@@ -63,6 +63,14 @@ class Emitter:
     _output_index: dict[int, int] = Factory(dict)
     _shared: dict[Hashable, Any] = Factory(dict)
 
+    @classmethod
+    def written_before(cls, t: Space, **parts: Any) -> "Emitter":
+        """Return an emitter with the lines and constants of one of another process, to go on with
+        them."""
+        made = cls(t, **parts)
+        made._names.update((id(value), name) for name, value in made.captured.items())
+        return made
+
     def capture(self, value: object, hint: str = "") -> str:
         """A name for a constant object in the entry's namespace; what is of a class that was made
         here, from there. One that has a name keeps it, unless there is a hint."""

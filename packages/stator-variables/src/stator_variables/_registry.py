@@ -25,7 +25,13 @@ from stator_variables._builtin import (
     _scopes,
     _values,
 )
-from stator_variables._distributed import _device_mesh, _distributed_tensor, _placement
+from stator_variables._distributed import (
+    _device_mesh,
+    _distributed_tensor,
+    _mesh_queries,
+    _placement,
+    _placement_methods,
+)
 from stator_variables._library import (
     _assertions,
     _caching,

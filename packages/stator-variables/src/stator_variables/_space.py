@@ -116,6 +116,7 @@ class Space(Operations):
     hooks: tuple[Any, ...] = ()  # calls that register hooks for gradients, or take them back
     differentiates: bool = False  # an operator of the graph is a backward
     has_reentrant: bool | None = None  # checkpoint, in the graph; None if it has no checkpoint
+    assumes: bool = False  # a result that the program has declared to hold for all calls
     memory: InputMemory = Factory(InputMemory)
     overrides: Overrides = Factory(Overrides)
     streams: Streams = Factory(Streams)  # steps on streams of random numbers

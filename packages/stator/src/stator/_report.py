@@ -56,6 +56,7 @@ class EntryReport:
     pieces: tuple[CompiledPiece, ...] = ()  # of a graph that is not compiled as a whole
     tier: Tier | None = None  # under the option `tiered`
     equal_calls: tuple[str, ...] = ()  # lines about calls that were recorded like earlier ones
+    cache_notes: tuple[str, ...] = ()  # under the option `cache`
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -116,6 +117,7 @@ class EntryReport:
             "graph": self.graph_text,
             "failures": list(self.failures),
             "tier": None if self.tier is None else self.tier.data(),
+            "cache": list(self.cache_notes),
         }
 
     def _measured_data(self) -> dict[str, Any]:
@@ -134,6 +136,7 @@ class EntryReport:
         if self.calls is not None:
             facts.append(counted(self.calls, "call"))
         found = [f"entry {number}: {self.target}: {', '.join(facts)}"]
+        found += [f"  {note}" for note in self.cache_notes]
         found += [
             f"  its graph raised, so the program itself ran: {text}" for text in self.failures
         ]
@@ -356,6 +359,7 @@ def _entry_report(entry: Any, spec: BackendSpec) -> EntryReport:
         pieces=data.pieces,
         tier=data.tier,
         equal_calls=data.equal_calls,
+        cache_notes=data.cache_notes,
     )
 
 

@@ -13,6 +13,9 @@ import torch
 RELEASE = str(torch.__version__)
 """The installed release, with the suffix of its build: `2.13.0+cpu`."""
 
+BUILD = f"{RELEASE} {torch.version.git_version}"
+"""The release and the commit that it was built of: for what is written for later processes."""
+
 TESTED = ("2.13", "2.14", "2.15")
 """Releases whose runs of the tests are on `docs/reference/versions.md`."""
 

@@ -13,22 +13,19 @@ from stator_bytecode import Result
 from stator_guards import Source
 
 from stator_variables._emitter import Emitter, filled
-from stator_variables._objects import _new_values
 from stator_variables._objects._builder_table import BuilderTable
-from stator_variables._objects._program_error import as_program_error
 from stator_variables._objects._wrap import build_object, equal_to, with_namespace
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import MISSING, VariableTracker
 from stator_variables._trackers import ConstantTracker
 
-handlers = FunctionTable("placement")
 builders = BuilderTable()
 
 _C: Any = getattr(torch._C, "_distributed", None)
-"""Their base classes; a release without distributed has none."""
-_CLASSES: tuple[Any, ...] = (
+CLASSES: tuple[Any, ...] = (
     () if _C is None else (_C.Placement, _C.Shard, _C.StridedShard, _C.Replicate, _C.Partial)
 )
+"""Their base classes in C++, that of all first; a release without distributed has none."""
 _FIELDS = frozenset({"dim", "reduce_op", "split_factor"})
 _PLACES = {
     "Shard": ("dim",),
@@ -92,7 +89,7 @@ def placement_of(value: Any) -> VariableTracker:
     return PlacementTracker(value) if has_value(value) else MaskedTracker(value)
 
 
-@builders.by_base.handles(*_CLASSES[:1])
+@builders.by_base.handles(*CLASSES[:1])
 def build(t: Space, real: Any, source: Source) -> VariableTracker:
     """A placement with attributes of its own, or one that holds a mask, is any other object."""
     if vars(real) or not has_value(real):
@@ -107,56 +104,3 @@ def has_value(placement: Any) -> bool:
 
 
 _MODULE = "torch.distributed.tensor.placement_types"
-
-
-def _methods(*names: str) -> dict[Any, str]:
-    """The functions in C++ of these names, each with its name."""
-    found = {name: [vars(cls).get(name) for cls in _CLASSES] for name in names}
-    return {
-        method.__func__: name
-        for name, methods in found.items()
-        for method in methods
-        if hasattr(method, "__func__")
-    }
-
-
-_NEW = () if _C is None else (_C.Placement.__new__,)
-
-
-@handlers.handles(*_NEW)
-def allocate(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    """A placement before its constructor; MISSING for other classes of pybind11."""
-    cls: Any = args[0]
-    is_placement = issubclass(cls.value, _CLASSES[0])
-    if not is_placement or not has_value(made := cls.value.__new__(cls.value)):
-        return MISSING
-    return PlacementTracker(made)
-
-
-@handlers.handles_each(_methods("__init__"))
-def initialise(t: Space, args: Args, kwargs: Kwargs, of: str) -> None:
-    """Initialise a new placement by its constructor in C++."""
-    vt: Any = args[0]
-    named = {name: value.constant() for name, value in kwargs.items()}
-    values = [value.constant() for value in args[1:]]
-    is_new = is_a(vt, PlacementTracker) and vt.source is None
-    if not is_new or MISSING in (*values, *named.values()):
-        raise t.unsupported("construction", f"making a {vt.cls.__qualname__} of unknown values")
-    try:
-        # of the class in C++ whose constructor it is: another one may be Python code
-        next(cls for cls in vt.cls.__mro__ if cls in _CLASSES).__init__(vt.value, *values, **named)
-    except (TypeError, ValueError) as error:
-        raise as_program_error(t, error) from None
-
-
-@handlers.handles_each(_methods("is_shard", "is_replicate", "is_partial", "__eq__"))
-def method(t: Space, args: Args, kwargs: Kwargs, of: str) -> Result:
-    """Call a method of C++ on what is known: placements and constants."""
-    known = [vt.constant() for vt in args]
-    named = {name: vt.constant() for name, vt in kwargs.items()}
-    if not is_a(args[0], PlacementTracker) or any(
-        value is MISSING for value in (*known, *named.values())
-    ):
-        raise t.unsupported("builtin", f"{of} of a placement, with what is not known")
-    base = next(cls for cls in args[0].cls.__mro__ if cls in _CLASSES and of in vars(cls))
-    return _new_values.computed(t, getattr(base, of), *known, **named)

@@ -109,14 +109,14 @@ def _traced(
     places = MachineLocations()
     graph = options.stack.graph(places, capture_data=options.captures_data)
     policy = _policy_of_backend(policy, options)
-    tracing = _new_space(options, graph, policy)
+    tracing = new_space(options, graph, policy)
     domain = options.stack.domain(tracing)
     depth_limit = sys.getrecursionlimit()
     machine = Machine(domain, options.opcodes, depth_limit, policy.native_calls)
     places.machine = tracing.machine = machine
     places.tracing = tracing
     try:
-        with graph.tracing(), _quiet(), _own_faults(tracing):
+        with graph.tracing(), quiet(), _own_faults(tracing):
             variables.enter_taken(tracing)
             frames = target.frames(tracing, domain, state)
             _guard_shapes(target, state, options, tracing)
@@ -143,7 +143,8 @@ def _traced(
         release(tracing, machine, places)
 
 
-def _new_space(options: Options, graph: Any, policy: variables.Policy) -> variables.Space:
+def new_space(options: Options, graph: Any, policy: variables.Policy) -> variables.Space:
+    """Return the state of a trace that records into `graph`."""
     handlers, builders = options.stack.tables(options.without)
     space = variables.StandardSpace(graph, handlers, policy, variables.Journal(), builders=builders)
     repeats = getattr(graph, "equal_calls", None)  # a graph layer may have none
@@ -217,6 +218,7 @@ def _evidence(
         broken=tuple(site for site in under_way if site not in contributing),
         finished=tuple(site for site in finished if site not in under_way),
         enters_program=not all(is_installed(code.raw.co_filename) for code in entered),
+        entered=frozenset(entered),
     )
 
 
@@ -250,7 +252,7 @@ def _own_faults(tracing: variables.Space) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """torch logs an operator that fails on fake tensors; the program may expect it to, and handles
     the error itself."""
     logger, here = logging.getLogger("torch._subclasses.fake_tensor"), threading.get_ident()

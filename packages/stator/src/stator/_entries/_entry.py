@@ -99,6 +99,7 @@ class EntryData:
     measured: MeasuredRun | None = None
     tier: Tier | None = None  # of a graph that is compiled in another thread
     change: TierChange | None = None  # what waits for that
+    cache_notes: tuple[str, ...] = ()  # for the report
 
 
 def make_entry(

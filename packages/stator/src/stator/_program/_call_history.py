@@ -26,7 +26,7 @@ from weakref import ReferenceType, ref
 
 import attrs
 import torch
-from stator_bytecode import CallSite, Frame, Point, call_sites, passed_over
+from stator_bytecode import CallSite, Code, Frame, Point, call_sites, passed_over
 
 from stator._program._traceback import OWN_CODES
 
@@ -47,6 +47,8 @@ class CallEvidence:
     finished: tuple[CallSite, ...] = ()
     enters_program: bool = False
     """A function of the program was traced in another."""
+    entered: frozenset[Code] = frozenset()
+    """The code of the functions that were called."""
 
 
 def visible_calls(frames: Sequence[Any]) -> list[tuple[int, CallSite]]:

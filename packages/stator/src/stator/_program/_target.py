@@ -19,7 +19,6 @@ from stator_guards import CapturedSource, ParameterSource, Source
 from stator_variables import (
     Space,
     SymbolicDomain,
-    VariableTracker,
     function_frame,
     globals_tracker,
     may_have_observable_end,
@@ -68,11 +67,8 @@ class Root:
         return code is not self.code and _signature(code) != _signature(self.code)
 
     def frames(self, tracing: Space, domain: SymbolicDomain, state: FlatState) -> list[Frame]:
-        names = parameters_of(self.code)
-        if self.fn is None:
-            names = (FUNCTION, *names)
-        items = _items_of_call(self.code, state)
-        trackers = wrap_state(tracing, self.parameters, state, lambda: names, items)
+        pairs = zip(state, self.sources(state).values(), strict=True)
+        trackers = [wrap(tracing, value, source) for value, source in pairs]
         if self.fn is None:
             function, *trackers = trackers
         else:
@@ -82,6 +78,14 @@ class Root:
         if not frame.code.raw.co_flags & inspect.CO_OPTIMIZED:
             frame.names = frame.globals
         return [frame]
+
+    def sources(self, state: FlatState) -> dict[str, Source]:
+        """Return the sources of the parameters, by the names that they have in entries."""
+        names = parameters_of(self.code)
+        if self.fn is None:
+            names = (FUNCTION, *names)
+        made = _sources_of(self.parameters, lambda: names, _items_of_call(self.code, state))
+        return dict(zip(self.parameters, made, strict=True))
 
     def plain(self) -> Callable[..., Any]:
         """The function itself, called with the flat state."""
@@ -195,19 +199,6 @@ def entry_names(names: Iterable[str]) -> tuple[str, ...]:
             free += "_"
         found.append(free)
     return tuple(found)
-
-
-def wrap_state(
-    tracing: Space,
-    parameters: tuple[str, ...],
-    state: FlatState,
-    descriptions: Callable[[], tuple[str, ...]],
-    items: Mapping[int, Mapping[object, str]] = MappingProxyType({}),
-) -> list[VariableTracker]:
-    """Return trackers of the flat state; messages have the descriptions, which are made on
-    demand, and the names of `items`, by the positions of their wholes."""
-    pairs = zip(state, _sources_of(parameters, descriptions, items), strict=True)
-    return [wrap(tracing, value, source) for value, source in pairs]
 
 
 def _sources_of(

@@ -94,7 +94,7 @@ def _is_plain(value: object, seen: set[int]) -> bool:
         return True
     if kind in _SEQUENCES or kind is dict:
         return _is_small_and_plain(value, seen)
-    if kind is FunctionType:
+    if isinstance(value, FunctionType):
         return _is_plain_function(value, seen)
     if isinstance(value, ModuleType):
         return _is_of_library(value.__name__)

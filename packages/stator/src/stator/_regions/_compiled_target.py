@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 import attrs
+from stator_bytecode import Unsupported
 from stator_guards import Cache, Entry
 
 from stator._capture._compile_event import FrameIds
@@ -13,6 +14,12 @@ from stator._program._target import Target
 
 MOST_ROUNDS = 64
 """The rounds of a loop that are counted."""
+
+LAZY = "uninitialized-parameter"
+"""The reason of a break at the first call of a lazy module."""
+LAZY_CALLS = 4
+"""So many such calls run eagerly as a whole: an entry for one is of no use to the next, which finds
+other classes and parameters."""
 
 _Turn = tuple[Entry, Entry, int]
 
@@ -38,6 +45,14 @@ class CompiledTarget:
     served: tuple[Entry, ...] = ()  # for reports: the last entry, if it served one call only
     lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
     ids: FrameIds = attrs.field(factory=FrameIds)
+
+    def initializes(self, reason: Unsupported | None) -> bool:
+        """Return True if the trace ended where a lazy module makes its parameters, and count the
+        call."""
+        if reason is None or reason.reason != LAZY or self.lazy_calls >= LAZY_CALLS:
+            return False
+        self.lazy_calls += 1
+        return True
 
     def expected(self, last: _Turn) -> Entry | None:
         """Return the entry that followed `last`, or at least its entry, so far."""

@@ -30,9 +30,10 @@ from stator._capture._compile_event import observed
 from stator._capture._dynamic import recorded
 from stator._capture._release import without_frames
 from stator._capture._retrace import Retrace
-from stator._capture._trace import SKIPPED, TraceResult, trace
+from stator._capture._trace import SKIPPED, TraceResult
 from stator._capture._uncompiled_operator import requires_compilation
-from stator._entries._entry import finishing_entry, make_entry
+from stator._disk_cache._lookup import TraceSource, lookup
+from stator._entries._entry import finishing_entry
 from stator._entries._entry_pool import EntryPool, pool_of, renewed, with_options
 from stator._entries._graph_lowering import FloatsNeeded, SeparationNeeded
 from stator._entries._known_graph import KnownGraph
@@ -67,9 +68,6 @@ from stator.errors import BackendFailed, Unsupported
 
 NOTHING_AFTER = "replaced-builtin"
 """The reason of a break after which no code of ours could run: the whole runs plainly."""
-LAZY, LAZY_CALLS = "uninitialized-parameter", 4
-"""The reason of a break at the first call of a lazy module, and how many such calls run eagerly as
-a whole: an entry for one is of no use to the next, which finds other classes and parameters."""
 
 _NEVER: Any = SimpleNamespace(check=lambda *state: False)
 NOTHING = Entry(_NEVER, run=lambda *state: None)
@@ -309,21 +307,22 @@ class Region:
         policy, again = recorded(self._policy(place, named))
         refuses = self._refuses(place)
         try:
-            traced = trace(place.target, state, self.options, policy)
+            source = lookup(place.target, state, self.options)
+            traced = source.traced(state, policy)
             try:
-                if _initializes(traced.reason, place):
+                if place.initializes(traced.reason):
                     return None
                 refuses = refuses or traced.is_error
                 if traced.reason is not None and (refuses or _ends_all(traced.reason)):
                     raise traced.reason
                 traced = self.single_use.marked(traced, place, self.options, state)
                 retrace = Retrace(place.target, self.options, again)
-                return self._noted_entry(traced, place, retrace, ambient, key, named)
+                return self._noted_entry(traced, place, retrace, ambient, key, named, source)
             finally:
                 traced.captured.release()
                 del traced  # it holds the reason, whose traceback holds this frame
         except Unsupported as reason:
-            if _initializes(reason, place):
+            if place.initializes(reason):
                 return None
             if refuses or requires_compilation(reason):
                 raise
@@ -333,8 +332,7 @@ class Region:
                 raise
             place.shared.refused.append(Unsupported("backend-failed", str(failure)))
         finally:
-            # read by the policy while tracing; the result of the trace may outlive this call, the
-            # state must not
+            # read by the policy while tracing; the result may outlive this call, the state must not
             named.clear()
         return None
 
@@ -346,10 +344,11 @@ class Region:
         ambient: AmbientState,
         key: Hashable,
         named: dict[str, object],
+        source: TraceSource,
     ) -> Entry:
         """Make the entry of a trace, and note what later calls and reports need of it."""
         place.shared.add_ending(traced.emitter.t.lifetimes.ended_locals)
-        entry = make_entry(traced, retrace, self._site(traced), ambient, key, self.graphs, named)
+        entry = source.entry(traced, retrace, self._site(traced), ambient, key, self.graphs, named)
 
         self.single_use.note(entry, traced)
         COMPILATIONS.note(entry, place, self.pool, self)
@@ -465,15 +464,6 @@ def _limit(cache: Cache, options: Options) -> None:
 def _ends_all(reason: Unsupported) -> bool:
     """Return True for the break after which no code of ours could run."""
     return reason.reason == NOTHING_AFTER
-
-
-def _initializes(reason: Unsupported | None, place: CompiledTarget) -> bool:
-    """Return True if the trace ended where a lazy module makes its parameters, and count the
-    call."""
-    if reason is None or reason.reason != LAZY or place.lazy_calls >= LAZY_CALLS:
-        return False
-    place.lazy_calls += 1
-    return True
 
 
 def _must_not_compile(place: CompiledTarget, state: FlatState) -> bool:

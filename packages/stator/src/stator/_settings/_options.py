@@ -199,8 +199,7 @@ OURS = {
     "break_everywhere": "break at every place of a kind, for tests: see `_stress.py`",
     "oracle": "run the original too, and compare",
     "compiled_autograd": "capture the backward passes that start in the function",
-    "repeat_effects": "repeat side effects of a checkpointed function when it is computed again, "
-    "as eager autograd does",
+    "repeat_effects": "repeat side effects of a checkpointed function that is computed again",
     "keep_text": "keep the text of each graph for the report",
     "capture_data": "sizes and numbers that data decides are symbols; None: under `fullgraph`",
     "check": "look for faults in every graph",
@@ -208,17 +207,18 @@ OURS = {
     "uncompiled": "operators that run as they are although the backend compiles: 'warn', 'error' "
     "or 'allow'; None: an error under `fullgraph`, a warning else",
     "guard_filter_fn": "a function that decides which guards are checked: see `_guard_filter.py`",
-    "regions": "equal blocks are captured and compiled once: 'auto' (compiled: with Inductor, "
-    "large blocks, without gradients), 'always' or 'off'",
+    "regions": "equal blocks are captured and compiled once: 'auto', 'always' or 'off'",
     "without": 'captures that are switched off, `"*"` for all: the program breaks in their '
     "place; `stator.list_captures()` has the names",
     "tiered": "graphs run as they are while another thread compiles them",
+    "cache": "traces are kept on disk for later processes: see `_disk_cache.py`",
 }
 """The keys of `options` that are no backend's, and the effect of each."""
 ENVIRONMENT = {
     "oracle": "STATOR_ORACLE",
     "check": "STATOR_CHECK",
     "measure": "STATOR_MEASURE",
+    "cache": "STATOR_CACHE",
 }
 """The variables that switch an option on with the value 1."""
 
@@ -249,6 +249,7 @@ class Options:
     regions: str = "auto"
     without: tuple[str, ...] = ()
     tiered: bool = False
+    cache: bool = False
     opcodes: Mapping[str, OpcodeHandler] = attrs.field(init=False, eq=False, repr=False)
     key: int = attrs.field(init=False, eq=False, repr=False)
     """The identity of the backend, which may be one that cannot be hashed; the options keep it

@@ -1,0 +1,166 @@
+"""The files of the cache: authenticated, written whole or not at all, bounded in size.
+
+    folder/key                   32 random bytes that only the user can read
+    folder/<place>/<name>.entry  MAGIC, the code of authentication, the data
+
+A file is authenticated, with the place and name that it has, before one byte of it is parsed. It is
+written beside its name and renamed, so that a process which is killed leaves nothing that another
+one reads. No process waits for another one: two that write the same entry write the same data.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+import stat
+import tempfile
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import attrs
+
+from stator.errors import StatorError
+
+MAGIC = b"stator entry 1\n"
+_TAG = sha256().digest_size
+_KEY_SIZE = 32
+DEFAULT_SIZE = 1 << 30
+"""The bytes that the entries of a folder may take, unless `STATOR_CACHE_SIZE` says otherwise."""
+
+
+class Refused(StatorError):
+    """A file, or the folder as a whole, that is not read. The message says why."""
+
+
+@attrs.frozen
+class Store:
+    """A folder of entries."""
+
+    folder: Path
+    key: bytes = attrs.field(repr=False)
+    limit: int = DEFAULT_SIZE
+
+    @classmethod
+    def of(cls, folder: Path) -> Store:
+        """Open a folder, which is made if there is none. Raises Refused, or OSError."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        limit = os.environ.get("STATOR_CACHE_SIZE") or str(DEFAULT_SIZE)
+        if not limit.isdecimal():
+            raise Refused(f"STATOR_CACHE_SIZE is {limit!r}, which is no number of bytes")
+        return cls(folder, _key_in(folder), int(limit))
+
+    def names(self, place: str, prefix: str = "") -> list[str]:
+        """Return the names of the entries of a place that begin with `prefix`, latest first."""
+        folder = self.folder / place
+        found = [path for path in _entries(folder) if path.name.startswith(prefix)]
+        return [path.stem for path in sorted(found, key=_used, reverse=True)]
+
+    def read(self, place: str, name: str) -> bytes:
+        """Return the data of an entry. Raises Refused where it was not written by this user, or was
+        changed since."""
+        path = self._path(place, name)
+        content = path.read_bytes()
+        start = len(MAGIC) + _TAG
+        if len(content) < start or not content.startswith(MAGIC):
+            raise Refused(f"{path.name} is damaged: it is no entry of this version")
+        data = content[start:]
+        if not hmac.compare_digest(content[len(MAGIC) : start], self._tag(place, name, data)):
+            raise Refused(f"{path.name} was changed, or written under another key: it is not read")
+        return data
+
+    def use(self, place: str, name: str) -> None:
+        """Note that an entry was used now."""
+        try:
+            os.utime(self._path(place, name))
+        except OSError:  # another process has removed it
+            return
+
+    def remove(self, place: str, name: str) -> None:
+        self._path(place, name).unlink(missing_ok=True)
+
+    def write(self, place: str, name: str, data: bytes) -> None:
+        """Write an entry, and remove the ones that were not used for the longest time if the folder
+        has become too large."""
+        folder = self.folder / place
+        folder.mkdir(mode=0o700, exist_ok=True)
+        content = MAGIC + self._tag(place, name, data) + data
+        _write_whole(self._path(place, name), content)
+        self._shrink()
+
+    def _path(self, place: str, name: str) -> Path:
+        return self.folder / place / f"{name}.entry"
+
+    def _tag(self, place: str, name: str, data: bytes) -> bytes:
+        text = f"{place}/{name}\n".encode()
+        return hmac.digest(self.key, MAGIC + text + data, "sha256")
+
+    def _shrink(self) -> None:
+        sizes: dict[Path, int] = {}
+        for folder in self.folder.iterdir():
+            if folder.is_dir():
+                sizes.update((path, _size(path)) for path in _entries(folder))
+
+        excess = sum(sizes.values()) - self.limit
+        for path in sorted(sizes, key=_used):
+            if excess <= 0:
+                return
+            path.unlink(missing_ok=True)
+            excess -= sizes[path]
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    return folder.glob("*.entry")
+
+
+def _used(path: Path) -> float:
+    """Return the time of the last use of a file; 0 for one that another process has removed."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(beside).replace(path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def _key_in(folder: Path) -> bytes:
+    """Return the key of a folder. It is made by the first process: others find it whole, as it gets
+    its name when it is complete."""
+    path = folder / "key"
+    if not path.exists():
+        handle, beside = tempfile.mkstemp(dir=folder, prefix=".key-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_bytes(_KEY_SIZE))
+        try:
+            os.link(beside, path)
+        except FileExistsError:  # another process was faster
+            pass
+        finally:
+            Path(beside).unlink()
+
+    with path.open("rb") as file:
+        facts, key = os.fstat(file.fileno()), file.read()
+    if hasattr(os, "getuid") and facts.st_uid != os.getuid():
+        raise Refused(f"the key in {str(folder)!r} belongs to another user")
+    if stat.S_IMODE(facts.st_mode) & 0o077:
+        raise Refused(f"the key in {str(folder)!r} can be read by others: remove that folder")
+    if len(key) != _KEY_SIZE:
+        raise Refused(f"the key in {str(folder)!r} is damaged: remove that folder")
+    return key
