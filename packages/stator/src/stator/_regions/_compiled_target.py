@@ -18,8 +18,8 @@ MOST_ROUNDS = 64
 LAZY = "uninitialized-parameter"
 """The reason of a break at the first call of a lazy module."""
 LAZY_CALLS = 4
-"""So many such calls run eagerly as a whole: an entry for one is of no use to the next, which finds
-other classes and parameters."""
+"""The number of such calls that run eagerly as a whole: an entry for one is of no use to the next,
+which finds other classes and parameters."""
 
 _Turn = tuple[Entry, Entry, int]
 
