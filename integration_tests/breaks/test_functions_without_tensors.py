@@ -52,7 +52,7 @@ def masks(x: Tensor) -> Any:
 def tells_twice(text: str, scale: float) -> float:
     tell(text)
     tell(f"{text} again")
-    return scale * SCALES["two"][0]  # type: ignore[index]
+    return float(scale * SCALES["two"][0])  # type: ignore[index]
 
 
 def scales(x: Tensor) -> Any:
@@ -141,7 +141,7 @@ def of_closure() -> Callable[[str], Any]:
 
     def applies(text: str) -> Any:
         tell(text)
-        y = layer.weight.relu()  # type: ignore[operator]
+        y = layer.weight.relu()
         tell(text)
         return y.sum()
 

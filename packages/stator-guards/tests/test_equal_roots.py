@@ -261,3 +261,39 @@ def test_a_fact_that_no_word_proves_is_tested_on_each_call() -> None:
     state.parts["3"].items[0] = 5
     assert not guard_set.check(state)
     assert guard_set.explain(state)[0].source == "a.parts['3'].items[0]"
+
+
+@is_watched
+@pytest.mark.parametrize("name", applicable()[::4])
+def test_second_state_is_bound_from_the_words_of_the_first(name: str) -> None:
+    """The template has the words of all objects; each change below the second state is seen."""
+    mutation = mutations()[name]
+    first = large([mutation.make() for _ in range(COUNT)])
+    guard_set = compiled(mutation.guards(EACH, first.parts["0"]), first)
+    subjects = [mutation.make() for _ in range(COUNT)]
+    second = large(subjects)
+    assert all(guard_set.check(second) for _ in range(4))
+
+    for subject in subjects[1:3]:
+        mutation.change(subject)
+        assert not guard_set.check(second)
+        mutation.undo(subject)
+        assert guard_set.check(second)
+    assert guard_set.check(first)
+
+
+@is_watched
+def test_template_of_all_words_is_made_for_a_second_state() -> None:
+    subjects = [Thing(flag=True) for _ in range(COUNT)]
+    state = large(subjects)
+    guard_set = compiled(
+        [Guard(EACH, TypeIs(Thing)), Guard(field(EACH, "flag"), Equals(True))], state
+    )
+    second = large([Thing(flag=True) for _ in range(COUNT)])
+    assert guard_set.check(second)
+
+    assert guard_set.watching is not None
+    templates = [watch.template for watch in guard_set.watching.watches.values()]
+    assert len([template for template in templates if template is not None]) == 1
+    second.parts["3"].flag = False
+    assert not guard_set.check(second)

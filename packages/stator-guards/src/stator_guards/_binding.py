@@ -183,12 +183,18 @@ class Watch:
         return self.template
 
     def _made_template(self, binding: Binding, root: object) -> RootTemplate | None:
+        """Make a template of all words, those of equal facts among them."""
+        steps = self.group.single_steps
+        try:
+            read = steps.values({}, root)
+        except CANNOT_READ:
+            return None
         made = template_of(
-            self.group.steps,
+            steps,
             self.layout,
             binding.words,
             binding.expected,
-            binding.pinned,
+            dict(zip(steps.places, read[1:], strict=True)),
             root,
         )
         self.mismatches += made is None
@@ -198,7 +204,8 @@ class Watch:
         found = template.bind(root, state, self.reader)
         if found is None:
             return None
-        values = dict(zip(template.steps.places, found.values[1:], strict=True))
+        places = template.steps.places
+        values = {source: found.values[places[source]] for source in self.group.steps.places}
         values.pop(self.group.root, None)  # type: ignore[arg-type]
         binding = self._binding(found.words, found.places, found.expected, values)
         self._store(root, binding)

@@ -52,6 +52,7 @@ class Group:
     """The covered guards that are about several objects alike."""
     words: int = 0
     _steps: Steps | None = None
+    _single_steps: Steps | None = None
 
     @property
     def steps(self) -> Steps:
@@ -61,9 +62,21 @@ class Group:
             self._steps = Steps.of(self.covered, known, self.pinned)
         return self._steps
 
+    @property
+    def single_steps(self) -> Steps:
+        """The same with each fact about several objects once for each, so that all parts are
+        read."""
+        if not self.equal:
+            return self.steps
+        if self._single_steps is None:
+            known = () if self.root is None else (self.root,)
+            self._single_steps = Steps.of(expanded(self.covered), known, self.pinned)
+        return self._single_steps
+
     def forget_steps(self) -> None:
         """Work the steps out again, for other guards."""
         self._steps = None
+        self._single_steps = None
 
     def values(self, state: State, root: object) -> dict[Source, Any] | None:
         """The pinned values below a root object, if all covered guards hold there."""
