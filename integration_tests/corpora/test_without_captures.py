@@ -189,4 +189,19 @@ def test_field_of_a_changed_object_is_read_after_the_change() -> None:
 
 def test_text_of_a_tuple_calls_methods_of_enum_members_in_it() -> None:
     """Without the handler of its text, `tuple.__repr__` is one C function with constants."""
-    CASES["enum_members-texts_of_members_are_made_on_each_call"]({"without": ["objects.sequence"]})
+    CASES["enum_members-texts_of_members_are_made_on_each_call"]({"without": ["objects.sequence_methods"]})
+
+
+def test_parts_of_a_jagged_tensor_are_those_that_were_given() -> None:
+    """Without the functions that make one, they are operators like any other."""
+
+    def parts(x: torch.Tensor, offsets: torch.Tensor) -> Any:
+        jagged: Any = torch.nested.nested_tensor_from_jagged(x, offsets)
+        again = offsets * 1
+        other: Any = torch.nested.nested_tensor_from_jagged(x, again)
+        return jagged.offsets() is offsets, other.offsets() is again, other.offsets() is offsets
+
+    given = torch.ones(6, 2), torch.tensor([0, 2, 6])
+    for off in ("library.jagged_tensors", "*"):
+        fn = compiled(parts, {"without": [off]})
+        assert [fn(*given) for _ in range(3)] == [(True, True, False)] * 3

@@ -11,6 +11,7 @@ be made executable, and on other processors, there is no version.
 
 import ctypes
 import mmap
+import os
 import platform
 from collections.abc import Callable
 from typing import Any
@@ -54,7 +55,7 @@ def make_follow() -> Callable[[Any], object] | None:
 
 def _executable(code: bytes) -> int | None:
     """Return the address of memory with this code. It is never released: dicts outlive modules."""
-    if not code:
+    if not code or os.name != "posix":
         return None
     library: Any = ctypes.CDLL(None)
     library.mmap.restype = ctypes.c_void_p

@@ -6,9 +6,8 @@ from torch.nested._internal import nested_tensor
 
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tensors._jagged_tensor import JaggedParts, make_of_lengths, make_of_offsets
-from stator_variables._tracker import Args, FunctionTable, Kwargs, is_a
-from stator_variables._trackers import TensorTracker
+from stator_variables._tensors._jagged_tensor import make_of_lengths, make_of_offsets
+from stator_variables._tracker import Args, FunctionTable, Kwargs
 
 handlers = FunctionTable("jagged tensor")
 MAKERS = (make_of_offsets, make_of_lengths, nested_tensor.nested_from_padded)
@@ -17,8 +16,5 @@ MAKERS = (make_of_offsets, make_of_lengths, nested_tensor.nested_from_padded)
 
 @handlers.handles_each({maker: maker for maker in MAKERS})
 def make(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
-    """A jagged tensor that the program puts together: its offsets are the ones that were given."""
-    for part in (*args, *kwargs.values()):
-        if is_a(part, TensorTracker):
-            t.journal.put(t.state(JaggedParts).known, id(part.example), part)
+    """A jagged tensor that the program puts together."""
     return _torch_calls.record_without_modes(t, of, args, kwargs)

@@ -11,9 +11,8 @@ the parts, and the number of rows and their lengths become symbols like other si
 """
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
-import attrs
 import torch
 from stator_guards import AttrSource, CallSource, Equals, Source, TensorMatch, TypeIs
 from torch.nested._internal import nested_tensor
@@ -22,7 +21,7 @@ from torch.nested._internal.nested_tensor import NestedTensor
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._history import history_of
-from stator_variables._trace._capture_state import CaptureState
+from stator_variables._tensors._jagged_parts import PARTS, JaggedParts
 from stator_variables._tracker import MISSING, VariableTracker
 from stator_variables._trackers import NONE, ConstantTracker, TensorTracker
 
@@ -43,18 +42,6 @@ class _Values(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: object) -> object:
         return nested_view(gradient, *ctx.parts, *ctx.bounds)
-
-
-@attrs.define(eq=False)
-class JaggedParts(CaptureState):
-    """The trackers of the parts that jagged tensors share, by the identity of the fake."""
-
-    may_repeat: ClassVar[bool] = True
-
-    known: dict[int, Any] = attrs.Factory(dict)
-
-    def moment(self) -> tuple[Any, ...]:
-        return (len(self.known),)
 
 
 def values_of(tensor: object) -> Any:
@@ -104,9 +91,6 @@ def build(t: Space, real: Any, source: Source) -> Any:
     ]
     ragged = ConstantTracker(real._ragged_idx)
     bounds = [_bound(t, read, real, source) for read in (shortest_of, longest_of)]
-    for part in parts:
-        if part is not NONE:
-            t.journal.put(t.state(JaggedParts).known, id(part.example), part)
     made = _torch_calls.record_without_modes(t, nested_view, [values, *parts, ragged, *bounds], {})
     t.memory.jagged |= {id(made.example), values.example.untyped_storage()._cdata}
     vt = TensorTracker(made.traced, NestedTensor)
@@ -138,16 +122,13 @@ def _bound(t: Space, read: Any, real: object, source: Source) -> VariableTracker
     return _torch_calls.number(t, traced)
 
 
-_PARTS = frozenset({"_offsets", "_lengths", "_min_seqlen_tensor", "_max_seqlen_tensor"})
-
-
 def own(t: Space, vt: Any, name: str) -> Any:
     """An attribute that the object keeps: a part, which nothing writes to, or what it was made
     of."""
     value = getattr(vt.example, name, MISSING)
     if name == "_ragged_idx":
         return ConstantTracker(value)
-    if name in _PARTS and value is not MISSING:
+    if name in PARTS and value is not MISSING:
         return NONE if value is None else _part(t, vt, name, value)
     if name in vars(vt.example):
         raise t.unsupported("tensor-attribute", f"the attribute {name} of a jagged tensor")

@@ -24,6 +24,7 @@ from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _wrappers
 from stator_variables._tensors._indexing_mode import depth_of_indexing
+from stator_variables._tensors._jagged_parts import note_parts
 from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
@@ -338,6 +339,7 @@ def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> A
                 if is_a(vt, TensorTracker) and _is_example(vt, example):
                     return vt
         vt = TensorTracker(traced, _wrappers.class_of(t, example))
+        note_parts(t, example, operands)
         if _wrappers.stays_in_graph(example):
             vt.begun = t.machine.save()
         return vt

@@ -125,7 +125,9 @@ def is_known(example: Any) -> bool:
 def stays_in_graph(example: Any) -> bool:
     """Return True for a result with a context that no entry can compare, nor make again: symbolic
     sizes, or a mask that a placement holds for the next operator."""
-    if type(example) in _PLAIN or not is_wrapper(type(example)) or shape_of(example) is not MISSING:
+    if type(example) in _PLAIN or type(example) is NestedTensor:  # an entry can make a jagged one
+        return False
+    if not is_wrapper(type(example)) or shape_of(example) is not MISSING:
         return False
     (names, context), (_, again) = example.__tensor_flatten__(), example.__tensor_flatten__()
     parts = [shape_of(getattr(example, name)) for name in names]
