@@ -19,6 +19,7 @@ CACHES = {
     "iterators": "of a dict: it notifies them of changes, and does not keep them alive",
     "is_new": "a mark of leaves",
     "connected": "values of the graph and a count",
+    "placement": "a placement of torch",
     "before": "of tensors, a value of the graph",
     "data": "a value of the graph",
     "traced": "a value of the graph",
