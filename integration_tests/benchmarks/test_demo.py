@@ -3,6 +3,7 @@ process."""
 
 from __future__ import annotations
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -10,7 +11,6 @@ from typing import Any
 
 import demo
 import pytest
-import torch
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def started(
 
     def start(command: list[str], env: dict[str, str], check: bool) -> None:
         found.append((command, env))
-        torch.save({"first": 1.0}, command[-1])
+        pathlib.Path(command[-1]).write_text('{"first": 1.0}')
 
     monkeypatch.setattr(subprocess, "run", start)
     for way in demo.WAYS:
@@ -55,16 +55,16 @@ def test_every_way_is_a_process_of_this_interpreter(
 
 @pytest.mark.usefixtures("shallow")
 @pytest.mark.filterwarnings("ignore")
-def test_ways_give_the_same_loss_and_gradients(
+def test_ways_give_the_same_logits(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found: dict[str, Any] = {}
     for way in demo.WAYS:
         demo.run(way, "eager", tmp_path / way)
-        found[way] = torch.load(tmp_path / way)
+        found[way] = json.loads((tmp_path / way).read_text())
 
-    assert "graphs: " in capsys.readouterr().out
+    assert "1 graph, " in capsys.readouterr().out
     for way in demo.WAYS:
         row = demo._row(way, found[way], found["plain"])
         assert row.startswith(way)
-        assert row.endswith("True")
+        assert float(row.split()[-1]) < 1e-4

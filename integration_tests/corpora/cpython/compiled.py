@@ -25,7 +25,7 @@ from typing import Any
 import attrs
 import stator
 from cpython_methods import Method, ending
-from stator._regions import _region
+from stator._disk_cache import _lookup
 from stator.errors import StatorError, Unsupported
 
 from integration_tests.corpora.cpython.record import TIMED_OUT
@@ -125,7 +125,7 @@ def with_record(crashes: list[str]) -> None:
     """Note what leaves a trace or the making of an entry besides a refusal: a test may expect such
     an exception."""
     for name in ("trace", "make_entry"):
-        setattr(_region, name, _recording(getattr(_region, name), crashes))
+        setattr(_lookup, name, _recording(getattr(_lookup, name), crashes))
 
 
 def _recording(step: Callable[..., Any], crashes: list[str]) -> Callable[..., Any]:
