@@ -189,7 +189,9 @@ def test_field_of_a_changed_object_is_read_after_the_change() -> None:
 
 def test_text_of_a_tuple_calls_methods_of_enum_members_in_it() -> None:
     """Without the handler of its text, `tuple.__repr__` is one C function with constants."""
-    CASES["enum_members-texts_of_members_are_made_on_each_call"]({"without": ["objects.sequence_methods"]})
+    CASES["enum_members-texts_of_members_are_made_on_each_call"](
+        {"without": ["objects.sequence_methods"]}
+    )
 
 
 def test_parts_of_a_jagged_tensor_are_those_that_were_given() -> None:
