@@ -1,9 +1,9 @@
 """Find installed CPythons of a wanted minor version, wherever this machine keeps them.
 
 A name on ``PATH`` proves nothing (a version manager's shim may refuse to run), so every candidate
-is started and asked what it is. Candidates, in order: this interpreter, those that the variable
+is started and its version is read. Candidates, in order: this interpreter, those that the variable
 ``STATOR_PYTHONS`` names (separated as in ``PATH``), ``pythonX.Y`` anywhere on ``PATH``, then what
-an installed ``pyenv`` or ``uv`` knows about. Standard library only:
+an installed ``pyenv`` or ``uv`` lists. Standard library only:
 ``bootstrap.py`` runs this before anything is installed.
 """
 

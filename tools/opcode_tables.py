@@ -2,7 +2,7 @@
 
 ``python tools/opcode_tables.py`` prints what the table of this Python lacks or has too much:
 opcodes, intrinsics, operators, common constants, special methods. Without a table for it, the
-newest one is compared, so the output is the list of what a new one has to say. ``--page`` writes
+newest one is compared, so the output is the list of what a new one needs. ``--page`` writes
 the page of ``docs/reference`` instead, which needs a table. Needs attrs, and no torch.
 """
 
@@ -31,7 +31,7 @@ PAGES = ROOT / "docs" / "reference"
 
 @attrs.frozen
 class Interpreter:
-    """What a CPython says about its bytecode."""
+    """The description that a CPython has of its bytecode."""
 
     opcodes: Mapping[str, int]
     with_argument: frozenset[int]
@@ -42,7 +42,7 @@ class Interpreter:
 
 
 def running() -> Interpreter:
-    """Return what the interpreter that runs this says."""
+    """Return the description of the interpreter that runs this."""
     names = {
         name: number
         for name, number in dis.opmap.items()

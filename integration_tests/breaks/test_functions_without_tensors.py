@@ -109,7 +109,8 @@ def test_an_exception_of_it_meets_the_handler_of_the_program() -> None:
         try:
             masked_spans(x.shape, 0.5, mask="all")
         except ValueError as error:
-            return x + 1, str(error), error.__traceback__.tb_next.tb_frame.f_code.co_name  # type: ignore[union-attr]
+            entry: Any = error.__traceback__
+            return x + 1, str(error), entry.tb_next.tb_frame.f_code.co_name
         return x
 
     assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(3, 4),), calls=3)

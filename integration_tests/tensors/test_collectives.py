@@ -132,10 +132,10 @@ def between_others(x: Tensor) -> Any:
     dist.all_reduce(y)
     dist.barrier()
     work: Any = dist.all_reduce(y, async_op=True)
-    asked = work.is_completed() in (True, False)
+    is_completed = work.is_completed() in (True, False)
     work.wait()
     dist.broadcast(y, 1)
-    return y, asked
+    return y, is_completed
 
 
 def with_functions_of_modules(x: Tensor) -> Any:

@@ -18,8 +18,8 @@ REASONS: dict[str, str] = {
         "each layer, and runs some graphs several times"
     ),
     "yolov8 with its loss, training": (
-        "both compile the first call, which makes the loss, apart from the others; stator breaks at "
-        "other places, and compiles 4 % more in each"
+        "both compile the first call, which makes the loss, apart from the others; stator breaks "
+        "at other places, and compiles 4 % more in each"
     ),
     "lstm, training": (
         "torch.compile leaves recurrent layers alone; AOTAutograd decomposes them, and draws the "

@@ -28,7 +28,7 @@ EACH = ParameterSource("each")
 
 
 def moved_source(source: Any, moved: dict[Any, Source]) -> Source:
-    """The same part of what a parameter stands for; parts that are shared stay shared.
+    """Return the same part of what replaces a parameter; parts that are shared stay shared.
 
     `moved` has the sources by the names of parameters, and what was moved before by its id.
     """

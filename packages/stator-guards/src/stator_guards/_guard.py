@@ -111,8 +111,8 @@ class Kind:
 
     @property
     def loop(self) -> tuple[Source, Sequence[Source], Sequence[Guard]] | None:
-        """Return a source, the objects that it stands for one after the other, and the guards that
-        hold for each: what the fact consists of, if it is about several objects alike."""
+        """Return a source, the objects that are put in its place one after the other, and the
+        guards that hold for each; None for a fact that is not about several objects alike."""
         return None
 
     def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:

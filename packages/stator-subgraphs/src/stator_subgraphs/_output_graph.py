@@ -145,7 +145,7 @@ class OutputGraph:
             return self._inputs.unwrapped_float(source, value, item)
 
     def object_input(self, source: Source, value: object, hint: str) -> GraphValue:
-        """The placeholder of an object of a class that torch knows as opaque, one for each."""
+        """The placeholder of an object of a class that torch treats as opaque, one for each."""
         with self._state.placed(), self._state.at_root():
             return self._inputs.opaque(source, value, hint)
 

@@ -162,9 +162,12 @@ def is_method(vt: VariableTracker) -> bool:
 
 
 def _join_method(recipe: ObjectRecipe, t: Space, parts: Sequence[Any]) -> VariableTracker:
-    if (function := recipe.detail) is not None:
-        parts = t.wrap(function, CapturedSource(function.__name__, function)), *parts
-    return MethodTracker(*parts)
+    if (function := recipe.detail) is None:
+        callee, receiver = parts
+    else:
+        callee = t.wrap(function, CapturedSource(function.__name__, function))
+        (receiver,) = parts
+    return MethodTracker(callee, receiver)
 
 
 def _build_method(recipe: ObjectRecipe, parts: Sequence[Any]) -> object:

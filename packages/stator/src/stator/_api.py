@@ -7,7 +7,7 @@ from typing import Any, Concatenate, Literal, TypedDict, Unpack, overload
 import torch
 
 from stator._control import follow_resets_of_torch, is_disabled
-from stator._program._traceback import hide
+from stator._program._traceback import hidden_frames
 from stator._settings._options import Options, Stack, make_options
 from stator._signature import C, CompiledCallable, Decorator, M, P, S
 from stator._subject import compiled, in_place, refuse
@@ -80,20 +80,15 @@ def compile(
 ) -> Any:
     """Compile a function, a method, a module or another callable; without one, a decorator.
 
-    The parameters mean what they mean to `torch.compile`. `backend=None` is the default one, see
-    `set_default_backend`; `name` is the name in reports; `shapes_spec` names sizes and numbers that
-    are symbols. `options` may hold `recompile_limit`, `fallback`, `oracle` and `break_everywhere`
-    of ours; the rest is the backend's. `stack` replaces layers.
+    `backend=None` is the default one (`set_default_backend`), `name` the name in reports, `stack`
+    replaces layers. The other parameters mean what they mean to `torch.compile`.
 
-    Compilations of one function, and of modules of one class, share what they compile where their
-    settings are equal; `isolate_recompiles=True` prevents that. A class is changed in place: calls
-    of its instances are compiled. Generator and coroutine functions run plainly, and so do disabled
-    ones; with `TORCH_COMPILE_DISABLE=1` in the environment every function does.
+    Objects of one function, and modules of one class, share what is compiled under equal settings,
+    unless `isolate_recompiles`. A class is changed in place. Generators and coroutines run plainly.
 
-    Raises InvalidUse, UnknownBackend, InvalidOption; Unsupported on a call under `fullgraph`;
-    BackendFailed when the backend raises.
+    Raises InvalidUse, UnknownBackend, InvalidOption; calls raise Unsupported, BackendFailed.
     """
-    try:
+    with hidden_frames():
         made = make_options(
             backend,
             fullgraph,
@@ -108,18 +103,12 @@ def compile(
             disable=disable,
         )
         return _decorator(made) if model is None else _compiled(model, made)
-    except BaseException as error:
-        hide(error)
-        raise
 
 
 def _decorator(options: Options) -> Callable[[object], object]:
     def decorate(subject: object) -> object:
-        try:
+        with hidden_frames():
             return _compiled(subject, options)
-        except BaseException as error:
-            hide(error)
-            raise
 
     return decorate
 
@@ -149,7 +138,7 @@ def compile_in_place(module: M, **settings: Unpack[Settings]) -> M:
     goes on inside it. The keywords are those of `compile`. Compiling in place again replaces what
     was compiled before.
     """
-    try:
+    with hidden_frames():
         if not isinstance(module, torch.nn.Module):
             problem = f"cannot compile {module!r} in place: it is no torch.nn.Module"
             raise InvalidUse(problem, "use stator.compile")
@@ -158,7 +147,4 @@ def compile_in_place(module: M, **settings: Unpack[Settings]) -> M:
         made = make_options(**settings)
         if not made.disabled:
             in_place(module, made)
-    except BaseException as error:
-        hide(error)
-        raise
     return module

@@ -54,7 +54,7 @@ class Site:
             hide(error, OWN_CODES)
             raise
         finally:
-            state = ()  # it may hold an exception whose traceback holds this frame
+            del state  # it may hold an exception whose traceback holds this frame
 
     def throw(self, error: BaseException, *state: Any) -> PointState:
         """Raise `error` where the instruction stands, instead of running it: the Point of its
@@ -71,7 +71,7 @@ class Site:
             hide(raised, OWN_CODES)
             raise
         finally:
-            state = ()  # like `error`, whose traceback may hold this frame
+            del state  # like `error`, whose traceback may hold this frame
             del error
 
     def __repr__(self) -> str:

@@ -146,7 +146,7 @@ class Transformed:
         tensors = [*self.results, *self.others]
         if not all(is_a(vt, TensorTracker) for vt in tensors):
             raise self.refuse("a function that gives more than tensors")
-        self.graph, _ = self.body.flat(pair(*tensors))
+        self.graph, _ = self.body.flat(TupleTracker(tensors))
 
     def record(self, target: Any, options: Sequence[Any], extra: Sequence[Any] = ()) -> GraphValue:
         """The node, outside of the body."""

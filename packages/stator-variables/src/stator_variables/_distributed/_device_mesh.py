@@ -2,8 +2,8 @@
 
     mesh.size(), mesh["tp"]      guards: mesh is, or equals, the mesh of the trace
 
-A mesh says where the processes stand. Equal ones have the same answers in one process, so the guard
-on the mesh is the only one. A graph holds the mesh itself.
+A mesh has the arrangement of the processes. The methods of equal ones have the same results in one
+process, so the guard on the mesh is the only one. A graph holds the mesh itself.
 """
 
 from typing import Any

@@ -86,7 +86,7 @@ def to_local(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 @handlers.handles(*late_names(_MODULE, "DTensor.from_local"))
 def from_local(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    """Record a DTensor around a local tensor, where no process is asked if the others agree."""
+    """Record a DTensor around a local tensor, without a comparison between the processes."""
     from torch.distributed.tensor import DTensor
 
     checks = kwargs.get("run_check", ConstantTracker(False)).constant()

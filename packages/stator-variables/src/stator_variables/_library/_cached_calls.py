@@ -90,7 +90,8 @@ class CachedCall:
 
     def make(self, values: Sequence[Any]) -> Any:
         self.made = True
-        return make_ahead(self.lookup.fn.args[0], self.cached.real, values)  # type: ignore[attr-defined]
+        lookup: Any = self.lookup.fn
+        return make_ahead(lookup.args[0], self.cached.real, values)
 
     def constants(self) -> list[Any] | None:
         """Return the arguments, the named ones last, if they are the same in each call."""

@@ -115,9 +115,11 @@ class CachedResult(Kind):
             return False
         try:
             _make_first(self.bounded, before)
-            make_ahead(self.lookup.fn.args[0], cached, values)  # type: ignore[attr-defined]
+            lookup: Any = self.lookup.fn
+            make_ahead(lookup.args[0], cached, values)
         except RaisedAhead as raised:
-            ahead.failed = raised.args[0], raised.__cause__.with_traceback(None)  # type: ignore[union-attr]
+            cause: Any = raised.__cause__
+            ahead.failed = raised.args[0], cause.with_traceback(None)
             return False
         return True
 

@@ -55,7 +55,9 @@ from stator_variables._trackers import (
 )
 
 handlers = FunctionTable("class")
-KNOWN_METACLASSES = (enum.EnumType, typing.NamedTupleMeta, typing._TypedDictMeta)  # type: ignore[attr-defined]
+_TYPED_DICT: Any = vars(typing)["_TypedDictMeta"]
+_NAMED_TUPLE: Any = vars(typing)["NamedTupleMeta"]
+KNOWN_METACLASSES = (enum.EnumType, _NAMED_TUPLE, _TYPED_DICT)
 """Metaclasses that make a class of names alone: they are called at once."""
 
 

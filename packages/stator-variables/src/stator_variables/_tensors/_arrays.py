@@ -242,16 +242,16 @@ class _Step(TorchFunctionMode):
         if name in _torch_calls.METADATA or name in _METADATA or not _torch_calls.is_recorded(func):
             return func(*args, **kwargs)
         if func in (torch.tensor, torch.as_tensor) and "dtype" not in kwargs:
-            kwargs = {
-                **kwargs,
-                "dtype": func(*args).dtype,
-            }  # under the default of the layer, which is NumPy's
+            # under the default of the layer, which is NumPy's
+            kwargs = {**kwargs, "dtype": func(*args).dtype}
         target = _SUBSCRIPTS.get(name) or _torch_calls.node_target(func)
+        operands = [*args]
         if name in _SUBSCRIPTS and type(args[1]) is tuple and len(args[1]) == 1:
-            args = (args[0], args[1][0], *args[2:])
-        if target is operator.getitem and isinstance(args[1], torch.SymInt):
-            target, args = torch.select, (args[0], 0, args[1])  # a subscript would need its value
-        return self._kept(self.t.graph.call(target, self._traced([*args]), self._traced(kwargs)))
+            (operands[1],) = args[1]
+        if target is operator.getitem and isinstance(operands[1], torch.SymInt):
+            target = torch.select  # a subscript would need the value of the symbol
+            operands = [operands[0], 0, operands[1]]
+        return self._kept(self.t.graph.call(target, self._traced(operands), self._traced(kwargs)))
 
     def _kept(self, traced: GraphValue) -> object:
         """The fake that a node gives; many of them for a node that gives many."""

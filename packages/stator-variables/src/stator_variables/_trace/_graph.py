@@ -194,7 +194,7 @@ class GraphRecorder(Protocol):
         """A symbolic int or float input."""
 
     def object_input(self, source: Source, value: object, hint: str) -> GraphValue:
-        """A placeholder for an object that operators take as it is, of a class that torch knows as
+        """A placeholder for an object that operators take as it is, of a class that torch treats as
         opaque."""
 
     def read_number(self, traced: GraphValue) -> GraphValue:

@@ -9,6 +9,7 @@ import threading
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import attrs
@@ -74,26 +75,22 @@ class BackwardEngine:
         Anomaly mode concerns the engine's own nodes. One more reference to the engine may queue
         callbacks in a backward, where C++ drops them. C++ has no order for roots that share a node.
         """
-        arguments = (roots, gradients, keeps, creates, *rest)
+        run = partial(self._own.run_backward, roots, gradients, keeps, creates, *rest, **keywords)
         is_referenced = self._replaced is not None and sys.getrefcount(self._replaced) > _ALONE
         is_plain = is_referenced or (creates and not keeps) or _share_a_node(roots)
         if is_plain or torch.is_anomaly_enabled():
-            return self._run_plainly(arguments, keywords)
+            return _run_plainly(run)
         try:
-            return self._own.run_backward(*arguments, **keywords)
+            return run()
         except Unsupported as refusal:
             is_required = bool(entered.settings) and entered.settings[-1].fullgraph
             if is_required or refusal.reason != "backward-capture":
                 raise
-            return self._run_plainly(arguments, keywords)
+            return _run_plainly(run)
         except AttributeError as error:
             if error.name != "symints":  # of the derivative of a compiled backward: there is none
                 raise
-            return self._run_plainly(arguments, keywords)
-
-    def _run_plainly(self, arguments: Any, keywords: Any) -> Any:
-        with plain_backwards():
-            return self._own.run_backward(*arguments, **keywords)
+            return _run_plainly(run)
 
     def queue_callback(self, callback: Callable[[], None]) -> None:
         task = torch._C._current_graph_task_id()
@@ -123,6 +120,11 @@ def plain_backwards() -> Iterator[None]:
         yield
     finally:
         _native.set_autograd_compiler(*before)
+
+
+def _run_plainly(run: Callable[[], Any]) -> Any:
+    with plain_backwards():
+        return run()
 
 
 def _share_a_node(roots: Any) -> bool:

@@ -22,14 +22,14 @@ def rare_collections() -> Iterator[None]:
     one that another thread sets meanwhile.
     """
     before = gc.get_threshold()
-    during = (_YOUNG_OBJECTS, *before[1:])
+    _, middle, old = before
     if not 0 < before[0] < _YOUNG_OBJECTS:
         yield
         return
 
-    gc.set_threshold(*during)
+    gc.set_threshold(_YOUNG_OBJECTS, middle, old)
     try:
         yield
     finally:
-        if gc.get_threshold() == during:
+        if gc.get_threshold() == (_YOUNG_OBJECTS, middle, old):
             gc.set_threshold(*before)

@@ -215,7 +215,7 @@ _REDUCERS: dict[type, Callable[[Any], Any]] = {
 
 # -- reading -------------------------------------------------------------------------------------
 class Differs(Exception):
-    """The program is not as it was when a file was written; says in what."""
+    """The program is not as it was when a file was written; the message has the difference."""
 
 
 _CLASSES = (*_OTHERS, set, frozenset, types.MappingProxyType, torch.device, torch.Size)

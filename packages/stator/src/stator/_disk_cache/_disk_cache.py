@@ -6,7 +6,7 @@
 
 The entry is then made as from a trace: the backend gets the graph, and compiles it or finds it in
 its own cache. What cannot be found again, or could change without being noticed, is not written;
-the report says so for each entry.
+the report has the reason for each entry.
 """
 
 from __future__ import annotations

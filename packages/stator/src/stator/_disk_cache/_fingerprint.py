@@ -26,7 +26,8 @@ CONSTANTS = (bool, int, float, str, bytes, type(None))
 
 
 class NotCached(Exception):
-    """Something that a file cannot hold, or whose changes would not be noticed; says what."""
+    """Something that a file cannot hold, or whose changes would not be noticed; the message
+    names it."""
 
 
 def digest(parts: Iterable[object]) -> str:

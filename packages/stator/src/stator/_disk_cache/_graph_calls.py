@@ -1,7 +1,7 @@
 """The graph of a trace as the calls that recorded it, to be recorded again in another process.
 
-Recording runs each operator on fake tensors once more: what compilers and effects need to know of a
-graph is then there as after a trace, with the tensors of this process as inputs.
+Recording runs each operator on fake tensors once more: what compilers and effects read of a graph
+is then there as after a trace, with the tensors of this process as inputs.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ _DICT_AND_WEAKREF = 16
 
 
 def _refuse_marked(function: Any) -> None:
-    """Raise NotCached for a function of which the trace does not have what its code says."""
+    """Raise NotCached for a function of which the trace does not follow the code."""
     is_constant = getattr(function, "_dynamo_marked_constant", False)
     has_other = id(function) in SUBSTITUTES or has_mark(function, ALLOWED, NONSTRICT)
     if is_constant or has_other or getattr(function, "_stator_in_graph", False):

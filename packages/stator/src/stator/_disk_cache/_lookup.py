@@ -44,6 +44,6 @@ def lookup(target: Target, state: FlatState, options: Options) -> TraceSource:
     if not options.cache or not isinstance(target, Root):
         return NoLookup(target, options)
 
-    from stator._disk_cache._disk_cache import lookup_for  # for those who want it
+    from stator._disk_cache._disk_cache import lookup_for  # only where it is used
 
     return lookup_for(target, state, options)

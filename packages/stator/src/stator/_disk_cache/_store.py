@@ -27,11 +27,11 @@ MAGIC = b"stator entry 1\n"
 _TAG = sha256().digest_size
 _KEY_SIZE = 32
 DEFAULT_SIZE = 1 << 30
-"""The bytes that the entries of a folder may take, unless `STATOR_CACHE_SIZE` says otherwise."""
+"""The bytes that the entries of a folder may take, unless `STATOR_CACHE_SIZE` is set."""
 
 
 class Refused(StatorError):
-    """A file, or the folder as a whole, that is not read. The message says why."""
+    """A file, or the folder as a whole, that is not read. The message has the reason."""
 
 
 @attrs.frozen

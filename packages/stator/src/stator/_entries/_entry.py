@@ -192,7 +192,7 @@ def _later(
     """Return the graph as one that is compiled in another thread, if the options want that."""
     if not options.tiered:
         return None
-    from stator._entries._tier import LaterLowering  # for those who want it
+    from stator._entries._tier import LaterLowering  # only where it is used
 
     return LaterLowering.of(traced, options, ambient, effects, known)
 

@@ -327,7 +327,7 @@ class Throwing(Site):
         try:
             return self.site.throw(self.errors.pop(), *state)
         finally:
-            state = ()  # it may hold an exception whose traceback holds this frame
+            del state  # it may hold an exception whose traceback holds this frame
 
 
 def _is_raised_by_program(error: BaseException) -> bool:

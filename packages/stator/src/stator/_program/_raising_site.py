@@ -29,7 +29,7 @@ class RaisingSite(Site):
             made = [super().step(*state)]
         finally:
             # like what was made, it may hold an exception whose traceback holds this frame
-            state = ()
+            del state
         if not _is_handler(made[0][0], self.point):
             self._miss()
         return made.pop()

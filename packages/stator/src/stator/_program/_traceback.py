@@ -40,3 +40,16 @@ def hide(error: BaseException) -> None:
 
 def _is_ours(code: CodeType) -> bool:
     return code in OWN_CODES or code.co_filename.startswith(WRAPPERS)
+
+
+class hidden_frames:
+    """Drop the entries of our own frames from the traceback of what leaves the block."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, cls: type[BaseException] | None, error: BaseException | None, entry: object
+    ) -> None:
+        if error is not None:
+            hide(error)

@@ -179,7 +179,7 @@ class _NotedSite:
             made = [self.site.step(*state)]
         finally:
             # like what was made, it may hold an exception whose traceback holds this frame
-            state = ()
+            del state
         self.points.add(made[0][0])
         return made.pop()
 
