@@ -48,20 +48,22 @@ def pytest_configure(config: object) -> None:
         config.addinivalue_line("filterwarnings", line)  # type: ignore[attr-defined]
 
 
-LARGE = 120
-"""Of a test with more variants than this, half run by default."""
+LARGE = 20
+"""Of a test with more variants than this, one in `SAMPLE` runs by default."""
+
+SAMPLE = 3
 
 
 @pytest.hookimpl(tryfirst=True)  # before what is marked slow is left out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark half of the variants of large matrices as slow, whatever their order: the same ones in
-    each run. A selection by name has all of them."""
+    """Mark two thirds of the variants of large matrices as slow, whatever their order: the same
+    ones in each run. A selection by name has all of them."""
     if config.option.keyword or any("::" in argument for argument in config.args):
         return
 
     counts = Counter(map(_function_of, items))
     for item in items:
-        if counts[_function_of(item)] > LARGE and zlib.crc32(item.nodeid.encode()) % 2:
+        if counts[_function_of(item)] > LARGE and zlib.crc32(item.nodeid.encode()) % SAMPLE:
             item.add_marker(pytest.mark.slow)
 
 
