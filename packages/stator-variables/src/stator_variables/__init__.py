@@ -34,6 +34,7 @@ from stator_variables._objects._inlining import (
     NONSTRICT,
     SUBSTITUTES,
     has_mark,
+    is_native_frame,
 )
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import MethodTable, app_level
@@ -186,6 +187,7 @@ __all__ += [
     "TensorTracker",
     "VariableTracker",
     "is_a",
+    "is_native_frame",
     "is_pending",
     "owner_of",
     "realize",
