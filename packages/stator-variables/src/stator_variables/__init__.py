@@ -34,6 +34,7 @@ from stator_variables._objects._inlining import (
     NONSTRICT,
     SUBSTITUTES,
     has_mark,
+    has_native_hooks,
     is_native_frame,
 )
 from stator_variables._objects._method import MethodTracker
@@ -166,6 +167,7 @@ __all__ += [
     "NONSTRICT",
     "SUBSTITUTES",
     "has_mark",
+    "has_native_hooks",
     "is_recorded",
 ]
 __all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]

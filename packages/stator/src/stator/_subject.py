@@ -10,12 +10,12 @@ from typing import Any
 
 import attrs
 import torch
-from stator_variables import is_native_frame
+from stator_variables import has_native_hooks, is_native_frame
 from torch._ops import OperatorBase, OpOverloadPacket
 
 from stator._control import call_name, is_disabled, python_call
 from stator._oracle_mode._oracle import Oracle
-from stator._program._callees import Callees, CrossedCall, is_plainly_called
+from stator._program._callees import Callees, CrossedCall, is_crossed, is_plainly_called
 from stator._program._interoperation import show_callable_to_dynamo
 from stator._program._module import CompiledModule, InPlace, compiled_module, put_in_place
 from stator._program._target import Root
@@ -118,22 +118,23 @@ def _module(module: torch.nn.Module, options: Options) -> Any:
         module = module._stator_model
     cls: Any = type(module)
     call = _call_of(module, options)
-    if isinstance(call, CrossedCall):
+    if is_native_frame(cls.forward):
         return compiled_module(module, call, lambda: call.callees.with_compiled(cls.forward))
     forward = functools.cache(lambda: compiled_function(cls.forward, options))
     return compiled_module(module, call, forward)
 
 
 def _call_of(module: torch.nn.Module, options: Options) -> Any:
-    """Make the compiled call of a module: that of its class, or of the module that it wraps."""
+    """Make the compiled call of a module: that of its class, or of what its own call runs."""
     cls: Any = type(module)
-    if not is_native_frame(cls.forward):
-        return _compiled_call(cls, options)
     callees = _callees(options)
-    wrapped: Any = module.module
-    if is_plainly_called(wrapped) and not is_native_frame(type(wrapped).forward):
-        return CrossedCall(callees, callees.call_of(type(wrapped)))
-    return CrossedCall(callees, wrapped)
+    if is_native_frame(cls.forward):
+        wrapped: Any = module.module
+        is_whole = is_plainly_called(wrapped) and not is_crossed(wrapped)
+        return CrossedCall(callees, callees.call_of(type(wrapped)) if is_whole else wrapped)
+    if has_native_hooks(module) and (forward := callees.compiled(cls.forward)) is not cls.forward:
+        return CrossedCall(callees, forward)
+    return _compiled_call(cls, options)
 
 
 def in_place(module: torch.nn.Module, options: Options) -> None:

@@ -163,6 +163,14 @@ def is_native_frame(function: Any, skipped: Set[CodeType] = frozenset()) -> bool
     return is_marked or function in NATIVE_FRAMES or function.__code__ in skipped
 
 
+def has_native_hooks(module: Any) -> bool:
+    """Return True for a module with a hook of torch that runs natively, as `fully_shard` gives it:
+    its call is crossed as a whole, with one break, and its `forward` is compiled."""
+    hooks = *module._forward_pre_hooks.values(), *module._forward_hooks.values()
+    functions = [getattr(hook, "__func__", hook) for hook in hooks]
+    return any(_is_in(str(module_of(each)), _of_torch("distributed.fsdp")) for each in functions)
+
+
 ALLOWED, DISALLOWED = "_allowed_callable_ids", "_disallowed_callable_ids"
 NONSTRICT, LEAF = "_nonstrict_trace_callable_ids", "_leaf_function_ids"
 MARKED: dict[str, dict[int, Any]] = {ALLOWED: {}, DISALLOWED: {}, NONSTRICT: {}}

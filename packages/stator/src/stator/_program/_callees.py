@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode import COMPREHENSIONS, NativeContinuation, passed_over, with_hooked_calls
-from stator_variables import is_native_frame
+from stator_variables import has_native_hooks, is_native_frame
 
 from stator._program._interoperation import ORIGINAL_CALLABLE
 from stator._program._target import Root, Target
@@ -79,7 +79,7 @@ class Callees:
     def _module(self, module: torch.nn.Module) -> Any:
         if not is_plainly_called(module):
             return module
-        if is_native_frame(type(module).forward):
+        if is_crossed(module):
             return MethodType(self.with_compiled(torch.nn.Module._call_impl), module)
         return MethodType(self.call_of(type(module)), module)
 
@@ -106,6 +106,11 @@ def _inner(code: CodeType) -> frozenset[str]:
 
 def _is_native(function: Any) -> bool:
     return isinstance(function, FunctionType) and is_native_frame(function)
+
+
+def is_crossed(module: torch.nn.Module) -> bool:
+    """Return True for a module whose call runs natively, while what it calls is compiled."""
+    return is_native_frame(type(module).forward) or has_native_hooks(module)
 
 
 def is_plainly_called(module: torch.nn.Module) -> bool:
