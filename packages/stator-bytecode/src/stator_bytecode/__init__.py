@@ -2,7 +2,7 @@
 continuations."""
 
 from stator_bytecode._breaks._exit import FlatState
-from stator_bytecode._breaks._hooked_calls import with_hooked_calls
+from stator_bytecode._breaks._hooked_calls import COMPREHENSIONS, with_hooked_calls
 from stator_bytecode._breaks._innermost_frames import InnermostFrames
 from stator_bytecode._breaks._layout import Virtualized, VirtualizedRecipe
 from stator_bytecode._breaks._plain import NativeContinuation, plain
@@ -122,7 +122,7 @@ __all__ += [
 ]
 __all__ += ["PASSED_OVER", "exception_field", "passed_over", "set_exception_field"]
 __all__ += ["hide_own_modules", "shows_own_frames"]
-__all__ += ["TracebackEntry", "TracebackFactory", "with_hooked_calls"]
+__all__ += ["COMPREHENSIONS", "TracebackEntry", "TracebackFactory", "with_hooked_calls"]
 __all__ += ["GeneratorFactory", "layout_of", "layout_of_generator", "restore_frames"]
 # errors
 __all__ += ["InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]

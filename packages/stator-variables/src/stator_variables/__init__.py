@@ -34,6 +34,8 @@ from stator_variables._objects._inlining import (
     NONSTRICT,
     SUBSTITUTES,
     has_mark,
+    has_native_hooks,
+    is_native_frame,
 )
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import MethodTable, app_level
@@ -165,6 +167,7 @@ __all__ += [
     "NONSTRICT",
     "SUBSTITUTES",
     "has_mark",
+    "has_native_hooks",
     "is_recorded",
 ]
 __all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
@@ -186,6 +189,7 @@ __all__ += [
     "TensorTracker",
     "VariableTracker",
     "is_a",
+    "is_native_frame",
     "is_pending",
     "owner_of",
     "realize",

@@ -11,6 +11,7 @@ from typing import Any
 import stator_guards as guards
 from stator_bytecode import Result, Unsupported
 from torch.fx import GraphModule
+from torch.nn import Module
 
 from stator_variables._applevel import _native_function
 from stator_variables._handler_keys import (
@@ -67,7 +68,10 @@ def _requested_break(t: Space, function: VariableTracker, args: Args, kwargs: Kw
 def _native_frame(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result:
     """Call, in the place of a function that runs natively, one whose callees are compiled."""
     callees = t.policy.callees
-    if callees is None or not _inlining.is_native_frame(function.real, callees.skipped):
+    if callees is None:
+        return MISSING
+    is_native = _inlining.is_native_frame(function.real, callees.skipped)
+    if not is_native and not _is_call_with_hooks(function.real, args):
         return MISSING
     compiled = callees.with_compiled(function.real)
     if function.source is None or not isinstance(compiled, types.FunctionType):
@@ -75,6 +79,15 @@ def _native_frame(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result
     native = t.wrap(compiled, guards.CallSource(callees.with_compiled, function.source))
     given = [native, TupleTracker(list(args)), _new_values.new_dict(kwargs)]
     return app_level(t, _native_function.call_natively, given)
+
+
+def _is_call_with_hooks(function: Any, args: Args) -> bool:
+    """Return True for the call of an existing module whose hooks run natively. What runs is right
+    without them, too, so that no guard is about them."""
+    if function is not Module._call_impl or not args:
+        return False
+    real = args[0].real
+    return real is not MISSING and _inlining.has_native_hooks(real)
 
 
 def _substituted(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:

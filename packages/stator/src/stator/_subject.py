@@ -10,11 +10,12 @@ from typing import Any
 
 import attrs
 import torch
+from stator_variables import has_native_hooks, is_native_frame
 from torch._ops import OperatorBase, OpOverloadPacket
 
 from stator._control import call_name, is_disabled, python_call
 from stator._oracle_mode._oracle import Oracle
-from stator._program._callees import Callees
+from stator._program._callees import Callees, CrossedCall, is_crossed, is_plainly_called
 from stator._program._interoperation import show_callable_to_dynamo
 from stator._program._module import CompiledModule, InPlace, compiled_module, put_in_place
 from stator._program._target import Root
@@ -83,7 +84,7 @@ def compiled_function(
         warnings.warn(text, stacklevel=depth_of_the_user())
         return fn
     region = Region.of(Root.of(fn, options.name or name), options, owner)
-    region.callees = Callees(functools.partial(_callee, attrs.evolve(options, name="")))
+    region.callees = _callees(options)
     add_region(region)
     runner: Any = Oracle(region, fn) if options.oracle else region
     if options.tiered:
@@ -93,6 +94,10 @@ def compiled_function(
     wrapper = make_wrapper(fn, runner, region.pool.root, region)
     wrapper.report = LiveReport(region)  # type: ignore[attr-defined]
     return wrapper
+
+
+def _callees(options: Options) -> Callees:
+    return Callees(functools.partial(_callee, attrs.evolve(options, name="")))
 
 
 def _callee(options: Options, subject: Any) -> Any:
@@ -112,8 +117,24 @@ def _module(module: torch.nn.Module, options: Options) -> Any:
     if isinstance(module, CompiledModule):
         module = module._stator_model
     cls: Any = type(module)
+    call = _call_of(module, options)
+    if is_native_frame(cls.forward):
+        return compiled_module(module, call, lambda: call.callees.with_compiled(cls.forward))
     forward = functools.cache(lambda: compiled_function(cls.forward, options))
-    return compiled_module(module, _compiled_call(cls, options), forward)
+    return compiled_module(module, call, forward)
+
+
+def _call_of(module: torch.nn.Module, options: Options) -> Any:
+    """Make the compiled call of a module: that of its class, or of what its own call runs."""
+    cls: Any = type(module)
+    callees = _callees(options)
+    if is_native_frame(cls.forward):
+        wrapped: Any = module.module
+        is_whole = is_plainly_called(wrapped) and not is_crossed(wrapped)
+        return CrossedCall(callees, callees.call_of(type(wrapped)) if is_whole else wrapped)
+    if has_native_hooks(module) and (forward := callees.compiled(cls.forward)) is not cls.forward:
+        return CrossedCall(callees, forward)
+    return _compiled_call(cls, options)
 
 
 def in_place(module: torch.nn.Module, options: Options) -> None:
@@ -126,7 +147,7 @@ def in_place(module: torch.nn.Module, options: Options) -> None:
         raise InvalidUse(
             f"cannot compile in place: {problem}", "use stator.compile, and call what it gives"
         )
-    put_in_place(module, _compiled_call(type(module), options))
+    put_in_place(module, _call_of(module, options))
 
 
 def _compiled_call(cls: type, options: Options) -> Any:
@@ -244,6 +265,8 @@ def _next_inside(subject: Any) -> Any:
         return subject._compiled_call_impl or type(subject)._call_impl
     if isinstance(subject, InPlace):
         return subject.call
+    if isinstance(subject, CrossedCall):
+        return subject.inner
     if isinstance(subject, functools.partial):
         return subject.func
     if isinstance(subject, (types.MethodType, staticmethod, classmethod)):

@@ -8,7 +8,7 @@ that the compiler makes for `with` statements and decorators are left alone.
 """
 
 import dis
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from types import CodeType
 from typing import Any
 
@@ -23,11 +23,16 @@ from stator_bytecode._machine._check import stack_depths
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
-def with_hooked_calls(code: CodeType, hook: Callable[[Any], Any]) -> CodeType:
-    """Return a code object like `code` that calls `hook(callable)` in place of each callable."""
+def with_hooked_calls(
+    code: CodeType, hook: Callable[[Any], Any], inner: Set[str] = COMPREHENSIONS
+) -> CodeType:
+    """Return a code object like `code` that calls `hook(callable)` in place of each callable.
+
+    `inner` are the names of the functions in it whose calls are hooked, too.
+    """
     decoded, raws = decode(code), disassemble(code)
     glue = Glue(code, (None, None, None, None))
-    glue.consts = [_copied(constant, hook) for constant in code.co_consts]
+    glue.consts = [_copied(constant, hook, inner) for constant in code.co_consts]
     inserted: dict[Raw, Raw] = {}
     calls = {instr.raw[0]: instr for instr in decoded.instructions if instr.op in _OPERANDS}
     for index, raw in enumerate(raws):
@@ -41,9 +46,9 @@ def with_hooked_calls(code: CodeType, hook: Callable[[Any], Any]) -> CodeType:
     return assemble(glue.raws, code, co_consts=tuple(glue.consts))
 
 
-def _copied(constant: Any, hook: Callable[[Any], Any]) -> Any:
-    is_inner = isinstance(constant, CodeType) and constant.co_name in COMPREHENSIONS
-    return with_hooked_calls(constant, hook) if is_inner else constant
+def _copied(constant: Any, hook: Callable[[Any], Any], inner: Set[str]) -> Any:
+    is_inner = isinstance(constant, CodeType) and constant.co_name in inner
+    return with_hooked_calls(constant, hook, inner) if is_inner else constant
 
 
 _OPERANDS: dict[str, Callable[[Any], int]] = {

@@ -10,6 +10,7 @@ import torch
 from torch.nested._internal.nested_tensor import jagged_from_tensor_and_lengths
 from torch.nn import Module
 from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.parallel import DistributedDataParallel
 
 from stator_variables._defining_module import module_of
 from stator_variables._space import Space
@@ -149,10 +150,25 @@ def skips_frame(function: object) -> bool:
     return function is torchs or getattr(function, "_stator_skip_frame", False)
 
 
-def is_native_frame(function: Any, skipped: Set[CodeType]) -> bool:
+NATIVE_FRAMES = frozenset(
+    {DistributedDataParallel.forward, DistributedDataParallel._run_ddp_forward}
+)
+"""Functions of torch that do nothing but bookkeeping around calls of the program's modules: objects
+of C++ are prepared, and buffers synchronized."""
+
+
+def is_native_frame(function: Any, skipped: Set[CodeType] = frozenset()) -> bool:
     """Return True for a function that runs natively, while what it calls is compiled."""
     is_marked = getattr(function, "_torchdynamo_disable_recursive", True) is False
-    return is_marked or function.__code__ in skipped
+    return is_marked or function in NATIVE_FRAMES or function.__code__ in skipped
+
+
+def has_native_hooks(module: Any) -> bool:
+    """Return True for a module with a hook of torch that runs natively, as `fully_shard` gives it:
+    its call is crossed as a whole, with one break, and its `forward` is compiled."""
+    hooks = *module._forward_pre_hooks.values(), *module._forward_hooks.values()
+    functions = [getattr(hook, "__func__", hook) for hook in hooks]
+    return any(_is_in(str(module_of(each)), _of_torch("distributed.fsdp")) for each in functions)
 
 
 ALLOWED, DISALLOWED = "_allowed_callable_ids", "_disallowed_callable_ids"

@@ -19,6 +19,7 @@ from stator_variables import (
 )
 
 from stator._capture._trace import TraceResult
+from stator._entries._gradient_buckets import mark_buckets
 from stator._entries._kernel_state import StateCalls, mark_setters, state_calls
 from stator._entries._kernel_state import run as run_setters
 from stator._entries._known_graph import KnownGraph, key_of
@@ -173,7 +174,8 @@ def _has_numbers(captured: CapturedGraph, draws_numbers: bool) -> bool:
 
 
 def mark_native(captured: CapturedGraph, effects: GraphEffects) -> None:
-    """Mark what a compiler must not get, and what later operators need of compiled pieces."""
+    """Mark what a compiler must not get, what later operators need of compiled pieces, and where
+    pieces begin."""
     for node in captured.graph.nodes:
         if (reason := getattr(node.target, RUNS_NATIVELY, None)) is not None:
             node.meta["native"] = reason
@@ -183,6 +185,7 @@ def mark_native(captured: CapturedGraph, effects: GraphEffects) -> None:
         keep_program_order(captured)
     if enters_level(captured.graph):
         mark_levels(captured.graph)
+    mark_buckets(captured)
 
 
 def _keep_for_handlers(module: Any) -> None:

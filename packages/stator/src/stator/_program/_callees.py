@@ -1,5 +1,6 @@
 """Functions that run natively where compiled code calls them, while what they call is compiled:
-those that `disable(recursive=False)` was applied to, or that call `skip_frame()`.
+those that `disable(recursive=False)` was applied to, that call `skip_frame()`, or that do nothing
+but bookkeeping around calls of the program's modules, as the `forward` of DistributedDataParallel.
 
 Such a function gets code in which each callable passes through `Callees.compiled` before it is
 called (`with_hooked_calls`). Python functions and modules of the program are compiled there, with
@@ -14,7 +15,8 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import NativeContinuation, passed_over, with_hooked_calls
+from stator_bytecode import COMPREHENSIONS, NativeContinuation, passed_over, with_hooked_calls
+from stator_variables import has_native_hooks, is_native_frame
 
 from stator._program._interoperation import ORIGINAL_CALLABLE
 from stator._program._target import Root, Target
@@ -45,7 +47,7 @@ class Callees:
 
         code = function.__code__
         if (hooked := self._codes.get(code)) is None:
-            hooked = self._codes[code] = with_hooked_calls(code, self.compiled)
+            hooked = self._codes[code] = with_hooked_calls(code, self.compiled, _inner(code))
         made = FunctionType(
             hooked,
             function.__globals__,
@@ -64,7 +66,7 @@ class Callees:
             compiled = self.compiled(target.__func__)
             same = compiled is target.__func__
             return target if same else MethodType(compiled, target.__self__)
-        if _is_disabled_alone(target):
+        if _is_disabled_alone(target) or _is_native(target):
             return self.with_compiled(target)
         if isinstance(target, torch.nn.Module):
             return self._module(target)
@@ -75,9 +77,15 @@ class Callees:
         return target
 
     def _module(self, module: torch.nn.Module) -> Any:
-        cls: Any = type(module)
-        is_plain = cls.__call__ is torch.nn.Module.__call__ and module._compiled_call_impl is None
-        return MethodType(self._known(cls), module) if is_plain else module
+        if not is_plainly_called(module):
+            return module
+        if is_crossed(module):
+            return MethodType(self.with_compiled(torch.nn.Module._call_impl), module)
+        return MethodType(self.call_of(type(module)), module)
+
+    def call_of(self, cls: type[torch.nn.Module]) -> Any:
+        """Return the compiled call of a class of modules."""
+        return self._known(cls)
 
     def _known(self, subject: Any) -> Any:
         if subject not in self._made:
@@ -87,6 +95,28 @@ class Callees:
 
 def _is_disabled_alone(function: Any) -> bool:
     return getattr(function, "_torchdynamo_disable_recursive", True) is False
+
+
+def _inner(code: CodeType) -> frozenset[str]:
+    """Return the names of the functions in a function that are parts of it. Modules with hooks are
+    called in one."""
+    is_call = code is torch.nn.Module._call_impl.__code__
+    return COMPREHENSIONS | {"inner"} if is_call else COMPREHENSIONS
+
+
+def _is_native(function: Any) -> bool:
+    return isinstance(function, FunctionType) and is_native_frame(function)
+
+
+def is_crossed(module: torch.nn.Module) -> bool:
+    """Return True for a module whose call runs natively, while what it calls is compiled."""
+    return is_native_frame(type(module).forward) or has_native_hooks(module)
+
+
+def is_plainly_called(module: torch.nn.Module) -> bool:
+    """Return True for a module that `torch.nn.Module.__call__` runs, and nothing compiled."""
+    is_plain = type(module).__call__ is torch.nn.Module.__call__
+    return is_plain and module._compiled_call_impl is None
 
 
 def _is_of_program(function: FunctionType) -> bool:
@@ -117,4 +147,21 @@ class NativeTarget:
         return native.plain()(*state)
 
 
-OWN_CODES.update(passed_over(NativeTarget._run))
+@attrs.frozen(eq=False)
+class CrossedCall:
+    """The call of a module whose `forward` runs natively; `inner` is what it calls, compiled."""
+
+    callees: Callees
+    inner: Any
+
+    @property
+    def report(self) -> Any:
+        return self.inner.report
+
+    def __call__(self, module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        native = self.callees.with_compiled(torch.nn.Module._call_impl)
+        return native(module, *args, **kwargs)
+
+
+setattr(CrossedCall.__call__, "_stator_disable", True)
+OWN_CODES.update(passed_over(NativeTarget._run, CrossedCall.__call__))
