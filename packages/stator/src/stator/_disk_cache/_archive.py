@@ -30,7 +30,9 @@ _ROOT = "the function"
 _PARAMETER = "parameter"
 
 _CONTAINERS = (tuple, list, dict, set, frozenset, types.MappingProxyType, types.CellType)
-_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
+_VALUES = (torch.dtype, torch.layout, torch.memory_format)
+"""Classes of torch that have one instance for each value, found by its name."""
+_OF_TORCH = (*_VALUES, torch.device, torch.Size)
 _OTHERS = (complex, slice, range, type(...), functools.partial)
 _BY_VALUE = frozenset((*CONSTANTS, *_CONTAINERS, *_OF_TORCH, *_OTHERS))
 _OPERATORS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
@@ -133,7 +135,7 @@ class _Pickler(pickle.Pickler):
 
     def persistent_id(self, value: Any) -> Any:
         cls = type(value)
-        if cls in CONSTANTS:
+        if cls in CONSTANTS or cls in _VALUES:
             return None
         if id(value) in self.live:
             return self.writer.number(value)
@@ -219,7 +221,6 @@ class Differs(Exception):
 
 
 _CLASSES = (*_OTHERS, set, frozenset, types.MappingProxyType, torch.device, torch.Size)
-_VALUES = (torch.dtype, torch.layout, torch.memory_format)
 
 
 class _Unpickler(pickle.Unpickler):

@@ -38,6 +38,7 @@ _IN_C = (
     types.MemberDescriptorType,
     types.ClassMethodDescriptorType,
 )
+_VALUES_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _TYPES = {value: name for name, value in vars(types).items() if isinstance(value, type)}
 _MOST = 64
@@ -61,6 +62,8 @@ def described(value: Any) -> Description:
         return "class", value.__module__, value.__qualname__, _version(value.__module__)
     if cls in _IN_C:
         return _of_c(value)
+    if cls in _VALUES_OF_TORCH:
+        return "value", cls.__name__, repr(value)
     if cls is tuple and len(value) <= _MOST:
         return "tuple", *map(described, value)
     if issubclass(cls, enum.Enum):
@@ -163,6 +166,8 @@ def _paths(value: Any) -> list[Path]:
         found.append((cls.__module__, f"{cls.__qualname__}.{value.__name__}"))
     if isinstance(module, str):
         found.append((module, name))
+        if "<locals>" in name:  # a module may have it by another name: `torch.max_pool2d`
+            found.append((module, getattr(value, "__name__", name)))
     return found
 
 
