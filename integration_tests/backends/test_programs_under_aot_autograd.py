@@ -142,6 +142,35 @@ def a_recurrent_network_without_gradients(x: Tensor, net: nn.LSTM) -> Any:
         return net(x)[0]
 
 
+@found(lambda: (torch.ones(3, 2, 4, requires_grad=True), nn.GRU(4, 5, num_layers=3, dropout=0.5)))
+def dropout_between_the_layers_of_a_gru(x: Tensor, net: nn.GRU) -> Any:
+    return (*net(x), torch.rand(2))
+
+
+@found(lambda: (torch.ones(3, 2, 4), nn.RNN(4, 5, 2, dropout=0.5, bidirectional=True, bias=False)))
+def dropout_between_the_layers_of_a_simple_network(x: Tensor, net: nn.RNN) -> Any:
+    y, h = net(x)
+    net.eval()
+    return y, h, net(x)[0], torch.rand(2)
+
+
+@found(lambda: (torch.ones(2, 3, 4), nn.LSTM(4, 5, 2, dropout=0.5, proj_size=2, batch_first=True)))
+def dropout_between_the_layers_of_an_lstm(x: Tensor, net: nn.LSTM) -> Any:
+    state = torch.ones(2, 2, 2), torch.ones(2, 2, 5)
+    y, (h, c) = net(x, state)
+    return y, h, c, torch.rand(2)
+
+
+@found(lambda: (torch.ones(3, 2, 4), nn.RNN(4, 5, 2, dropout=1.0)))
+def dropout_of_everything(x: Tensor, net: nn.RNN) -> Any:
+    return net(x)[0], nn.functional.dropout(x, 1.0), torch.rand(2)
+
+
+@found(lambda: (torch.ones(3, 4), torch.ones(3, 4).t()))
+def numbers_drawn_into_a_transposed_tensor(x: Tensor, y: Tensor) -> Any:
+    return x.mul(2).t().bernoulli_(0.5), y.bernoulli_(0.3), x.bernoulli_(0.3)
+
+
 @found(lambda: (square(True),))
 def one_of_several_views_that_is_written(x: Tensor) -> Any:
     y = x * 2

@@ -22,8 +22,8 @@ REASONS: dict[str, str] = {
         "at other places, and compiles 4 % more in each"
     ),
     "lstm, training": (
-        "torch.compile leaves recurrent layers alone; AOTAutograd decomposes them, and draws the "
-        "numbers of their dropout in another layout"
+        "torch.compile leaves recurrent layers alone; the graph has them layer by layer, in "
+        "operators that AOTAutograd takes apart"
     ),
     "jagged result, training": (
         "the values of the result and its limits are results of the graph; the view is made natively"

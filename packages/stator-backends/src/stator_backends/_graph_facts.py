@@ -146,4 +146,6 @@ def without_metadata(gm: GraphModule) -> GraphModule:
 
 
 def has_lstm(gm: GraphModule) -> bool:
-    return any(getattr(node.target, "__name__", "") == "lstm" for node in all_nodes(gm))
+    """Return True if a graph has this operator, or calls it layer by layer."""
+    named = [(getattr(node.target, "__name__", ""), *node.args) for node in all_nodes(gm)]
+    return any("lstm" in each for each in named)

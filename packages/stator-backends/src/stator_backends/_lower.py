@@ -56,6 +56,7 @@ from ._pieces._fragments import starts_of_fragments
 from ._pieces._jagged_result import give_values
 from ._pieces._lowering import CompiledPiece, DividedLowering, Uncompiled, where_of
 from ._pieces._reasons import WRITES_WITH_GRADIENTS, divide, reason_for_whole
+from ._pieces._recurrent import run_layers_apart
 from ._pieces._written_input import copy_what_is_read
 from ._prepared_inputs import PreparedInputs, beside_calls, inside_call, layout_guards
 from ._refusal import node_refused, refused_by_autograd
@@ -211,6 +212,7 @@ def _lowered(job: _Job, options: LoweringOptions) -> Lowered:
     """Compile a graph as a whole where that keeps its meaning, else in pieces."""
     give_values(job.gm)
     copy_what_is_read(job.gm)
+    run_layers_apart(job.gm)
     division = Division.by_front_end(job.gm)
     by_writes = Division()
     divide(job.gm, job.spec, by_writes)

@@ -24,6 +24,7 @@ from stator_backends._graph_facts import (
     written_inputs,
 )
 from stator_backends._pieces._division import NATIVE, Division, calls_of, computes, views_for
+from stator_backends._pieces._recurrent import recurrent_with_dropout
 
 Nodes = Iterable[Node]
 
@@ -167,6 +168,26 @@ def _writes_to_windows(gm: GraphModule) -> Nodes:
 _UNFOLD = ("unfold", Tensor.unfold)
 
 
+# -- random numbers --------------------------------------------------------------------------------
+def _drawn_into_transposed(gm: GraphModule) -> Nodes:
+    """Return writes such as `x.t().bernoulli_(0.5)`: functionalized, they draw the same numbers in
+    the order of a contiguous tensor."""
+    nodes = [node for node in calls_of(gm) if _name_of(node) == "bernoulli_"]
+    return [node for node in nodes if not _is_in_order(example_of(node))]
+
+
+def _drops_everything(gm: GraphModule) -> Nodes:
+    """Return dropout of all elements: torch draws no numbers for it, decompositions do."""
+    nodes = [node for node in calls_of(gm) if _name_of(node) in ("dropout", "dropout_")]
+    return [node for node in nodes if 1 in (*node.args[1:2], node.kwargs.get("p"))]
+
+
+def _is_in_order(value: Any) -> bool:
+    """Return True if the strides of a tensor do not increase."""
+    strides = list(value.stride())
+    return strides == sorted(strides, reverse=True)
+
+
 # -- kinds of memory -------------------------------------------------------------------------------
 def _sparse(gm: GraphModule) -> Nodes:
     """Return what computes with sparse tensors: AOTAutograd takes some of that, but the kernels are
@@ -251,5 +272,8 @@ _REASONS: dict[str, Callable[[GraphModule], Nodes]] = {
     "gradients of a tensor with others in it": _wrappers_with_gradients,
     "a write to windows of memory": _writes_to_windows,
     "sparse tensors": _sparse,
+    "dropout between the layers of a recurrent operator": recurrent_with_dropout,
+    "dropout of all elements": _drops_everything,
+    "numbers that are drawn into a transposed tensor": _drawn_into_transposed,
     "results that are one memory seen as numbers of several kinds": _views_of_other_kinds,
 }
