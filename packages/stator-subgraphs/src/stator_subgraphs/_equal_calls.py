@@ -248,8 +248,7 @@ def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment |
     identities = heap.assumed_distinct, heap.named, t.memory.copied
     ends = lifetimes.observable, lifetimes.ended_locals, lifetimes.assumed_unobserved
     graph = state.root.written, state.held, state.differentiated
-    rest = t.hooks, t.inference.left
-    counted = (*identities, *ends, *graph, *rest)
+    counted = (*identities, *ends, *graph, t.inference.left)
 
     flags = (t.makes_leaves, t.differentiates, t.has_reentrant, t.inference.ever)
     more = (t.overrides.subclasses, t.memory.has_arrays, t.memory.has_wrappers)

@@ -20,6 +20,7 @@ from stator_variables._tensors._differentiation import keep_history_for
 from stator_variables._tensors._history import history_of
 from stator_variables._tensors._hooks import (
     PLAIN,
+    Hooks,
     NodeTracker,
     is_recordable,
     recorded_call,
@@ -48,7 +49,7 @@ _NODE: Any = vars(torch._C._FunctionBase)
 
 
 class HandleTracker(ObjectTracker):
-    """The handle of a hook, made after the graph by a call of `Space.hooks`. Its `id` is an
+    """The handle of a hook, made after the graph by one of `Hooks.calls`. Its `id` is an
     `IdTracker`: a number that no other handle has. `is_of_tensor`: the dictionary that it is for is
     not known."""
 
@@ -61,14 +62,15 @@ class HandleTracker(ObjectTracker):
     def rebuild(self, e: Emitter) -> str:
         """The calls before the one that gives it come first: hooks run in the order of
         registration."""
-        count = next(i for i, call in enumerate(e.t.hooks, 1) if call.result is self)
+        calls = e.t.state(Hooks).calls
+        count = next(i for i, call in enumerate(calls, 1) if call.result is self)
         written = e.once("hook calls", dict)
-        if e.t.hooks[count - 1].pure is not None:
-            run_natively(e.t, e.t.hooks[count - 1])
-            written.pop(id(e.t.hooks[count - 1]), None)
+        if calls[count - 1].pure is not None:
+            run_natively(e.t, calls[count - 1])
+            written.pop(id(calls[count - 1]), None)
         if False in written.values():  # inside of another one
             raise e.refuse(self)
-        write_calls(e, e.t.hooks[:count])
+        write_calls(e, calls[:count])
         return e.bind(self, "")
 
 

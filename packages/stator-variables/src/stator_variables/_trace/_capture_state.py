@@ -17,10 +17,12 @@ from attrs import Factory, define
 
 
 class Phase(IntEnum):
-    """The place of effects in an entry, all of which are behind its graph."""
+    """The places of effects in an entry, in their order; all are behind its graph."""
 
     BEFORE_CHANGES = auto()
     """Before existing objects are changed."""
+    DEFERRED_CALLS = auto()
+    """Then the calls that wait for the end of the graph, which may make objects."""
     AFTER_CHANGES = auto()
     """After that, before global modes are set."""
 
