@@ -78,6 +78,7 @@ from stator_variables._tensors._hooks import (
 from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._tensors._pure_hooks import place_hook, pure_hook
 from stator_variables._tensors._streams import lines_of
+from stator_variables._tensors._surroundings import Transforms, in_transform, is_surrounded
 from stator_variables._tensors._tangent import LEVEL as DUAL_LEVEL
 from stator_variables._tensors._tangent import (
     enters_level,
@@ -241,6 +242,7 @@ __all__ += [
     "attributes_of",
     "dict_items",
 ]
+__all__ += ["Transforms", "in_transform", "is_surrounded"]
 __all__ += ["RUNS_NATIVELY", "call_after_graph", "pass_hooks", "passes_hooks", "reached_leaves"]
 __all__ += ["hooks_in_graph", "place_hook", "pure_hook", "run_natively", "wrap_paths"]
 __all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

@@ -96,8 +96,6 @@ class Space(Operations):
     heap: Heap = Factory(Heap)
     lifetimes: Lifetimes = Factory(lambda self: Lifetimes(self.heap), takes_self=True)
     states: CaptureStates = Factory(CaptureStates)  # of captures
-    # transforms of torch.func that are under way, outermost first
-    levels: list[str] = Factory(list)
     # settings written while tracing -> their value at the start
     modes: dict[Any, Any] = Factory(dict)
     makes_leaves: bool = False  # `_tensors/_new_leaves.py`

@@ -34,6 +34,7 @@ from stator_variables import (
     from_traced,
     grad_mode,
     is_a,
+    is_surrounded,
     known_value,
     real_of,
     record_wrapping,
@@ -84,7 +85,7 @@ def checkpoint(
         return record_wrapping(t, checkpointed, graph, "wrap_body", result, **options)
 
     # plain Python runs the function once more in backward, effects included
-    if t.touched or t.levels or t.overrides.modes:
+    if is_surrounded(t):
         raise t.unsupported("effect-in-body", "effects of a checkpoint inside of another operator")
     target = RepeatingCheckpoint()
     record_wrapping(t, target, graph, "wrap_body", result, **options)

@@ -22,7 +22,6 @@ from stator_variables._tensors._hooks import (
     PLAIN,
     Hooks,
     NodeTracker,
-    is_recordable,
     recorded_call,
     run_natively,
     write_calls,
@@ -32,6 +31,7 @@ from stator_variables._tensors._pure_hooks import (
     guard_functions,
     pure_hook,
 )
+from stator_variables._tensors._surroundings import is_surrounded
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     NONE,
@@ -138,7 +138,7 @@ def retain_grad(t: Space, args: Args, kwargs: Kwargs) -> Result:
 def _may_wait(t: Space, vt: VariableTracker) -> bool:
     """Return True if it makes no difference for the tensor that the call is made after the
     graph."""
-    if not is_a(vt, TensorTracker) or vt.cls not in PLAIN or not is_recordable(t):
+    if not is_a(vt, TensorTracker) or vt.cls not in PLAIN or is_surrounded(t):
         return False
     example = vt.before.example
     if example.is_inference() or not example.requires_grad:
@@ -198,6 +198,6 @@ def name_of_node(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 @handlers.handles_each(_NODE[name] for name in ("register_hook", "register_prehook"))
 def register_on_node(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
-    if len(args) != 2 or kwargs or not is_a(args[0], NodeTracker) or not is_recordable(t):
+    if len(args) != 2 or kwargs or not is_a(args[0], NodeTracker) or is_surrounded(t):
         return MISSING
     return recorded_call(t, of, args, _new_handle(), args[0].tensor)

@@ -24,6 +24,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._history import reached_leaves
 from stator_variables._tensors._hooks import Hooks
+from stator_variables._tensors._surroundings import is_surrounded
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     NONE,
@@ -196,8 +197,7 @@ def _refuse_observed(t: Space) -> None:
     _native.set_autograd_compiler(*before)
     if before[0] is not None or is_checked.constant() is not False:
         raise _refusal(t, "compiled autograd or anomaly detection")
-    is_inside = t.touched or t.levels or t.overrides.modes
-    if is_inside or t.is_sealed or torch.is_inference_mode_enabled():
+    if is_surrounded(t) or t.is_sealed or torch.is_inference_mode_enabled():
         raise _refusal(t, "a mode, a transform or an operator with a body around it")
 
 

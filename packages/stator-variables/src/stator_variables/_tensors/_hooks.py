@@ -34,6 +34,7 @@ from stator_variables._tensors._pure_hooks import (
     GradientHook,
     skip_number,
 )
+from stator_variables._tensors._surroundings import is_surrounded
 from stator_variables._trace._capture_state import CaptureState, Phase
 from stator_variables._trace._graph import RUNS_NATIVELY
 from stator_variables._tracker import Args, Kwargs, VariableTracker, is_a
@@ -90,11 +91,6 @@ class NodeTracker(VariableTracker, references=("tensor",)):
         return f"{e.expr(self.tensor)}.grad_fn"
 
 
-def is_recordable(t: Space) -> bool:
-    """Bodies of operators, transforms and modes have their own ways with tensors."""
-    return not (t.touched or t.levels or t.overrides.modes)
-
-
 def recorded_call(
     t: Space,
     function: object,
@@ -147,7 +143,7 @@ def pass_hooks(t: Space, args: Args) -> Any:
     operands_fit = all(is_a(vt, TensorTracker) and vt.cls in PLAIN for vt in args)
     with t.caller_modes():
         is_used_later = torch.is_grad_enabled()
-    if not (operands_fit and is_used_later and is_recordable(t)):
+    if not (operands_fit and is_used_later) or is_surrounded(t):
         raise t.unsupported(
             "tensor-hook", "backward hooks of a module with tensors of its own kind"
         )
