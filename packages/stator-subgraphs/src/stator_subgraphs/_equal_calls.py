@@ -250,7 +250,7 @@ def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment |
     graph = state.root.written, state.held, state.differentiated
     counted = (*identities, *ends, *graph, t.inference.left)
 
-    flags = (t.makes_leaves, t.differentiates, t.has_reentrant, t.inference.ever)
+    flags = (t.makes_leaves, t.inference.ever)
     more = (t.overrides.subclasses, t.memory.has_arrays, t.memory.has_wrappers)
     modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), state.keeps_history
     entered = map(len, (state.mode_undo, t.inference.entered, t.modes))

@@ -64,6 +64,7 @@ from stator_variables._runtime._support import (
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._standard_space import StandardSpace
+from stator_variables._tensors._differentiated import Differentiated
 from stator_variables._tensors._global_mode import NESTING as AUTOCAST_NESTING
 from stator_variables._tensors._global_mode import grad_mode
 from stator_variables._tensors._global_mode import restore as restore_modes
@@ -242,7 +243,7 @@ __all__ += [
     "attributes_of",
     "dict_items",
 ]
-__all__ += ["Transforms", "in_transform", "is_surrounded"]
+__all__ += ["Differentiated", "Transforms", "in_transform", "is_surrounded"]
 __all__ += ["RUNS_NATIVELY", "call_after_graph", "pass_hooks", "passes_hooks", "reached_leaves"]
 __all__ += ["hooks_in_graph", "place_hook", "pure_hook", "run_natively", "wrap_paths"]
 __all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

@@ -111,8 +111,6 @@ class Space(Operations):
     read_twice: bool = False  # a tensor, by two of the paths that a break carried: `_paths.py`
     # per open body: what was changed in it, and where
     touched: list[dict[int, Any]] = Factory(list)
-    differentiates: bool = False  # an operator of the graph is a backward
-    has_reentrant: bool | None = None  # checkpoint, in the graph; None if it has no checkpoint
     assumes: bool = False  # a result that the program has declared to hold for all calls
     memory: InputMemory = Factory(InputMemory)
     overrides: Overrides = Factory(Overrides)

@@ -22,6 +22,7 @@ from stator_variables import (
     Args,
     BodyTrace,
     ConstantTracker,
+    Differentiated,
     FunctionTable,
     Kwargs,
     Permits,
@@ -78,7 +79,7 @@ def checkpoint(
         graph = body.wrapping(result)
         repeats = not once and t.policy.repeats_effects and body.has_effects()
     if not once:
-        t.journal.assign(t, has_reentrant=bool(t.has_reentrant))
+        t.journal.assign(t.state(Differentiated), has_checkpoint=True)
     if policy is not None:
         graph.module.meta["_checkpoint_context_fn"] = policy
     if not repeats:
@@ -175,7 +176,7 @@ def _reentrant(
         leaves, spec = flatten(t, result)
         _refuse_results(t, leaves, spec)
         graph, _ = body.flat(result)
-    t.journal.assign(t, has_reentrant=True)
+    t.journal.assign(t.state(Differentiated), has_reentrant=True)
     held = t.graph.install("wrap_body", graph.module)
     inputs = [vt.traced for vt in tensors]
     given = t.graph.call(

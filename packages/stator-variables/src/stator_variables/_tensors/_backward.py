@@ -22,6 +22,7 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
+from stator_variables._tensors._differentiated import Differentiated
 from stator_variables._tensors._history import reached_leaves
 from stator_variables._tensors._hooks import Hooks
 from stator_variables._tensors._surroundings import is_surrounded
@@ -142,7 +143,7 @@ def _record(t: Space, target: Any, args: Args, kwargs: Kwargs, leaves: Sequence[
     traced = t.graph.call(target, operands, named)
     leaf_values = [leaf.before for leaf in leaves]
     t.graph.free_history(traced, leaf_values, is_freed=args[-1].constant() is not True)
-    t.journal.assign(t, differentiates=True)
+    t.journal.assign(t.state(Differentiated), has_backward=True)
     return _torch_calls.from_traced(t, traced, args)
 
 
@@ -182,10 +183,11 @@ def _is_tensor(vt: VariableTracker) -> bool:
 
 def _refuse_observed(t: Space) -> None:
     """Raise Unsupported where more than the gradients shows how a backward runs."""
-    if t.has_reentrant:
+    operators = t.state(Differentiated)
+    if operators.has_reentrant:
         raise _refusal(t, "a reentrant checkpoint")
     if not t.policy.runs_in_order:
-        if t.has_reentrant is not None:
+        if operators.has_checkpoint:
             raise _refusal(t, "a checkpoint, which a compiler would not compute again")
         if saves_by_hooks():
             raise _refusal(t, "hooks on saved tensors, of which a compiler has none")
