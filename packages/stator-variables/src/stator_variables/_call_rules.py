@@ -6,8 +6,9 @@ made anew with equal code: such a handler gets the function as its first argumen
 
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
+import attrs
 import stator_guards as guards
 from stator_bytecode import Result, Unsupported
 from torch.fx import GraphModule
@@ -31,6 +32,7 @@ from stator_variables._tensors import (
     _subclasses,
     _torch_calls,
 )
+from stator_variables._trace._capture_state import CaptureState
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 from stator_variables._trackers import FunctionTracker
 
@@ -144,6 +146,22 @@ def _allowed_in_graph(t: Space, function: VariableTracker, args: Args, kwargs: K
     return _torch_calls.record(t, function.real, list(args), kwargs)
 
 
+@attrs.define(eq=False)
+class Assumptions(CaptureState):
+    """The results that the program has declared to hold for all calls."""
+
+    may_repeat: ClassVar[bool] = True
+
+    are_made: bool = False
+
+    def moment(self) -> tuple[Any, ...]:
+        return ()
+
+    def bound_to_process(self) -> str:
+        text = "it calls a function whose result is assumed to be constant"
+        return text if self.are_made else ""
+
+
 def _assumed_constant(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
     """Call what the user marked as constant, on what is known of the arguments, and keep the
     result."""
@@ -152,7 +170,7 @@ def _assumed_constant(t: Space, function: VariableTracker, args: Args, kwargs: K
         return MISSING
     values = [_known(t, arg) for arg in args]
     named = {name: _known(t, arg) for name, arg in kwargs.items()}
-    t.assumes = True
+    t.state(Assumptions).are_made = True
     result = real(*values, **named)
     return t.wrap(result, guards.CapturedSource(f"result of {real.__name__}", result))
 

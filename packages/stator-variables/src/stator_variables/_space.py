@@ -111,7 +111,6 @@ class Space(Operations):
     read_twice: bool = False  # a tensor, by two of the paths that a break carried: `_paths.py`
     # per open body: what was changed in it, and where
     touched: list[dict[int, Any]] = Factory(list)
-    assumes: bool = False  # a result that the program has declared to hold for all calls
     memory: InputMemory = Factory(InputMemory)
     overrides: Overrides = Factory(Overrides)
     streams: Streams = Factory(Streams)  # steps on streams of random numbers
@@ -120,7 +119,8 @@ class Space(Operations):
 
     def state(self, cls: type[S]) -> S:
         """Return the state of a capture in this trace."""
-        return self.states.get(cls)
+        made: Any = self.states.made.get(cls)
+        return self.states.make(cls) if made is None else made
 
     # -- where the program is ----------------------------------------------------------------------
     def where(self) -> SourceSpan:

@@ -56,6 +56,9 @@ class Hooks(CaptureState):
     def emit(self, e: Emitter) -> None:
         write_calls(e, self.calls)
 
+    def bound_to_process(self) -> str:
+        return ""
+
 
 @attrs.define(eq=False)
 class HookCall:

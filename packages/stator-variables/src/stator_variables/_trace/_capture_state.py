@@ -9,11 +9,13 @@
 Each field is written through the journal, so that a break takes back what followed it.
 """
 
+from collections.abc import Iterator
 from enum import IntEnum, auto
 from typing import Any, ClassVar, TypeVar
 
 import attrs
 from attrs import Factory, define
+from stator_guards import Source
 
 
 class Phase(IntEnum):
@@ -42,6 +44,14 @@ class CaptureState:
         """Return True if effects were had while tracing, which the first run has to complete."""
         return False
 
+    def needs_guard(self, t: Any, source: Source) -> bool:
+        """Return False for a path to a value that is new in each call."""
+        return True
+
+    def bound_to_process(self) -> str:
+        """Return why no later process can take the trace, or an empty text."""
+        return EFFECTS if self.has_begun() or is_changed(self) else ""
+
     def moment(self) -> tuple[Any, ...] | None:
         """Return the part of the state that a call has to leave as it is, so that an equal call
         need not be interpreted; none of its items is true while there is no state.
@@ -51,7 +61,14 @@ class CaptureState:
         return tuple(getattr(self, each.name) for each in attrs.fields(type(self)))
 
 
+def is_changed(state: CaptureState) -> bool:
+    """Return True if there is something that no body of an operator may change."""
+    moment = () if state.may_repeat else state.moment()
+    return moment is None or any(moment)
+
+
 S = TypeVar("S", bound=CaptureState)
+EFFECTS = "a capture has effects, such as warnings and calls of cached functions"
 
 
 @define(eq=False)
@@ -59,13 +76,15 @@ class CaptureStates:
     """The states of all captures in one trace, by their classes."""
 
     made: dict[type[CaptureState], CaptureState] = Factory(dict)
+    of_sources: list[CaptureState] = Factory(list)
+    """Those for which some paths need no guard."""
 
-    def get(self, cls: type[S]) -> S:
-        """Return the one state of a class."""
-        found = self.made.get(cls)
-        if found is None:
-            found = self.made[cls] = cls()
-        return found  # type: ignore[return-value]  # the dict has one of each class
+    def make(self, cls: type[S]) -> S:
+        """Make the one state of a class."""
+        state = self.made[cls] = cls()
+        if cls.needs_guard is not CaptureState.needs_guard:
+            self.of_sources.append(state)
+        return state
 
     def emit(self, e: Any, phase: Phase) -> None:
         """Emit the effects of a phase, in the order in which the states were first needed."""
@@ -79,8 +98,11 @@ class CaptureStates:
 
     def effects(self) -> dict[type[CaptureState], tuple[Any, ...] | None]:
         """Return the moments of all that no body of an operator may change."""
-        found = {cls: state.moment() for cls, state in self.made.items() if not cls.may_repeat}
-        return {cls: moment for cls, moment in found.items() if moment is None or any(moment)}
+        return {cls: state.moment() for cls, state in self.made.items() if is_changed(state)}
+
+    def bound_to_process(self) -> Iterator[str]:
+        """Yield why no later process can take the trace."""
+        return filter(None, (state.bound_to_process() for state in self.made.values()))
 
     def moments(self) -> tuple[Any, ...] | None:
         """Return the moments of all captures that have a state; None where no call is repeated."""

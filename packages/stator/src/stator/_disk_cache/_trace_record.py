@@ -150,10 +150,7 @@ def _reasons(traced: TraceResult) -> Iterator[str]:
         yield "it makes generators, sets gradients, or reads what may die"
     if emitter.t.modes or emitter.t.inference.ever or variables.is_under_level():
         yield "it changes modes"
-    if emitter.t.assumes:
-        yield "it calls a function whose result is assumed to be constant"
-    if emitter.t.states.have_begun() or emitter.t.states.effects():
-        yield "a capture has effects, such as warnings and calls of cached functions"
+    yield from emitter.t.states.bound_to_process()
 
 
 def check_hashes(codes: Iterable[CodeType], known: Iterable[object]) -> None:
