@@ -37,7 +37,7 @@ from stator_variables._objects._inlining import (
 )
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import MethodTable, app_level
-from stator_variables._objects._paths import wrap_paths
+from stator_variables._objects._paths import CarriedPaths, wrap_paths
 from stator_variables._objects._program_error import throw
 from stator_variables._objects._substitutes import known_value
 from stator_variables._objects._tuple import TupleTracker
@@ -105,7 +105,7 @@ from stator_variables._trace._graph import (
 )
 from stator_variables._trace._heap import owner_of
 from stator_variables._trace._journal import Journal
-from stator_variables._trace._late_import import LateImport
+from stator_variables._trace._late_import import LateImport, LateImports
 from stator_variables._trace._policy import Policy, RetraceLimit
 from stator_variables._tracker import (
     MISSING,
@@ -177,6 +177,7 @@ __all__ += [
     "ConstantTracker",
     "FunctionTracker",
     "LateImport",
+    "LateImports",
     "LazyTracker",
     "MethodTracker",
     "NumberTracker",
@@ -245,5 +246,6 @@ __all__ += [
 ]
 __all__ += ["Differentiated", "Transforms", "in_transform", "is_surrounded"]
 __all__ += ["RUNS_NATIVELY", "call_after_graph", "pass_hooks", "passes_hooks", "reached_leaves"]
-__all__ += ["hooks_in_graph", "place_hook", "pure_hook", "run_natively", "wrap_paths"]
+__all__ += ["hooks_in_graph", "place_hook", "pure_hook", "run_natively"]
+__all__ += ["CarriedPaths", "wrap_paths"]
 __all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

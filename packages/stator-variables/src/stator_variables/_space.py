@@ -34,7 +34,6 @@ from stator_variables._trace._drawn import Streams, is_drawn
 from stator_variables._trace._graph import GraphRecorder
 from stator_variables._trace._heap import Heap
 from stator_variables._trace._journal import Journal
-from stator_variables._trace._late_import import LateImport
 from stator_variables._trace._lifetimes import Lifetimes
 from stator_variables._trace._memory import InputMemory
 from stator_variables._trace._policy import Policy
@@ -107,8 +106,6 @@ class Space(Operations):
     progress: Progress = Factory(Progress)
     lookups: dict[Any, Any] = Factory(dict)  # class attribute lookups already guarded
     shared: dict[Any, Any] = Factory(dict)  # objects that equal requests are to share
-    late_import: LateImport | None = None  # at which the trace broke, to be made again behind it
-    read_twice: bool = False  # a tensor, by two of the paths that a break carried: `_paths.py`
     # per open body: what was changed in it, and where
     touched: list[dict[int, Any]] = Factory(list)
     memory: InputMemory = Factory(InputMemory)

@@ -168,7 +168,7 @@ def _refuse_in_vain(
     without_frames(outcome.reason)
     outcome.reason.hint = outcome.reason.hint or hint_for(outcome.reason.reason)
     _skip_frame(outcome, machine, policy)
-    if (late := domain.t.late_import) is not None:
+    if (late := domain.t.state(variables.LateImports).wanted) is not None:
         raise _Again(attrs.evolve(policy, imported={*policy.imported, late}), late)
     if (stop := domain.learned_in_vain(outcome)) is not None:
         raise _Again(attrs.evolve(policy, stop=stop))
@@ -176,7 +176,7 @@ def _refuse_in_vain(
 
 def _refuse_separate_paths(tracing: variables.Space, policy: variables.Policy) -> None:
     """Raise `_Again` where a tensor was read by two of the paths that a break carried."""
-    if tracing.read_twice:
+    if tracing.state(variables.CarriedPaths).are_read_twice:
         raise _Again(attrs.evolve(policy, joins_paths=True)) from None
 
 
