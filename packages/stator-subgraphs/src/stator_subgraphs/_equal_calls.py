@@ -250,8 +250,8 @@ def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment |
     graph = state.root.written, state.held, state.differentiated
     counted = (*identities, *ends, *graph, t.inference.left)
 
-    flags = (t.makes_leaves, t.inference.ever)
-    more = (t.overrides.subclasses, t.memory.has_arrays, t.memory.has_wrappers)
+    flags = (t.inference.ever, t.overrides.subclasses)
+    more = (t.memory.has_arrays, t.memory.has_wrappers)
     modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), state.keeps_history
     entered = map(len, (state.mode_undo, t.inference.entered, t.modes))
     now = (changes.number(), *modes, *entered, t.overrides.off, t.overrides.depth)
@@ -321,7 +321,7 @@ class Summary:
 
     def _rely_on(self, t: Space, moved: dict[Any, Source]) -> None:
         """Guard the facts, those about each object of its own as facts that are alike."""
-        if t.makes_leaves:  # some facts need no guard then
+        if t.states.of_sources:  # some facts need no guard then
             rely_on(t, self.facts, self.aliased, moved)
             return
         rely_on(t, self.alike.rest, self.aliased, moved)

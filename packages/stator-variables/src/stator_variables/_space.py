@@ -28,7 +28,6 @@ from stator_guards import (
 )
 
 from stator_variables._operations import Operations
-from stator_variables._runtime._support import is_new_in_each_call
 from stator_variables._trace._capture_state import CaptureStates, S
 from stator_variables._trace._drawn import Streams, is_drawn
 from stator_variables._trace._graph import GraphRecorder
@@ -97,7 +96,6 @@ class Space(Operations):
     states: CaptureStates = Factory(CaptureStates)  # of captures
     # settings written while tracing -> their value at the start
     modes: dict[Any, Any] = Factory(dict)
-    makes_leaves: bool = False  # `_tensors/_new_leaves.py`
     is_sealed: bool = False  # a compiler can take no further operator into the graph
     inference: InferenceModes = Factory(InferenceModes)
     frame: Frame | None = None
@@ -164,8 +162,11 @@ class Space(Operations):
             source, kind = kind.other, type(kind)(source)  # which may be another the next time
         if source is None or (type(source) is CapturedSource and not kind.of_contents):
             return
-        if self.heap.is_of_made(source) or (self.makes_leaves and is_new_in_each_call(source)):
+        if self.heap.is_of_made(source):
             return
+        for state in self.states.of_sources:
+            if not state.needs_guard(self, source):
+                return
         if self.streams.steps and is_drawn(source):
             raise self.unsupported(
                 "random-value", "a decision by a value that is drawn at random on each call"
