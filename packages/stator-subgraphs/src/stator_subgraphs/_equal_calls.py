@@ -237,7 +237,7 @@ class Moment:
 
 def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment | None:
     """Return None where no call is repeated."""
-    if t.touched or t.is_sealed or t.streams.steps or t.heap.made:
+    if t.touched or t.is_sealed or t.heap.made:
         return None
     if t.overrides.modes or state.current is not state.root:
         return None

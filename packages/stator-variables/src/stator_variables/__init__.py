@@ -78,7 +78,7 @@ from stator_variables._tensors._hooks import (
 )
 from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._tensors._pure_hooks import place_hook, pure_hook
-from stator_variables._tensors._streams import lines_of
+from stator_variables._tensors._streams import Streams, lines_of
 from stator_variables._tensors._surroundings import Transforms, in_transform, is_surrounded
 from stator_variables._tensors._tangent import LEVEL as DUAL_LEVEL
 from stator_variables._tensors._tangent import (
@@ -107,6 +107,7 @@ from stator_variables._trace._heap import owner_of
 from stator_variables._trace._journal import Journal
 from stator_variables._trace._late_import import LateImport, LateImports
 from stator_variables._trace._policy import Policy, RetraceLimit
+from stator_variables._trace._repeated_bodies import repeated
 from stator_variables._tracker import (
     MISSING,
     Args,
@@ -212,7 +213,7 @@ __all__ += [
     "with_tangent",
 ]
 # streams of random numbers
-__all__ += ["Step", "is_drawn", "lines_of", "saved_stream"]
+__all__ += ["Step", "Streams", "is_drawn", "lines_of", "saved_stream"]
 # what a trace becomes
 __all__ += ["Dim", "GraphRecorder", "GraphValue", "from_traced", "record"]
 __all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StaysInGraph", "StillRunning"]
@@ -233,7 +234,7 @@ __all__ += [
 # what an operator that takes functions is written with (docs/explanation/higher-order-operators.md)
 __all__ += ["EVERYTHING", "NOTHING", "BodyGraph", "BodyRecorder", "BodyTrace", "Permits", "leaf_of"]
 __all__ += ["argument", "call", "frame_for", "function_frame", "record_wrapping", "wrapped"]
-__all__ += ["LEAF", "Spec", "broadcast", "flatten", "unflatten"]
+__all__ += ["LEAF", "Spec", "broadcast", "flatten", "repeated", "unflatten"]
 # likewise, for what operators do to values
 __all__ += [
     "NONE",

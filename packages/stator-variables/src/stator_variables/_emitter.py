@@ -41,9 +41,9 @@ class Emitter:
     t: Space
     makes_tracebacks: bool = False  # the frames that exceptions were raised in have ended
     loads: list[str] = Factory(list)
-    early: list[str] = Factory(list)  # effects ahead of the graph
-    draws: list[str] = Factory(list)  # steps on random streams ahead of the graph
-    late_draws: list[str] = Factory(list)  # and after it
+    ahead: list[str] = Factory(list)  # ahead of what the graph takes
+    early: list[str] = Factory(list)  # ahead of the graph, behind what it takes
+    behind: list[str] = Factory(list)  # right behind the graph
     lines: list[str] = Factory(list)
     effects_start: int = 0  # the lines from here on change existing objects
     # what hashes keys of the program, which read what effects write

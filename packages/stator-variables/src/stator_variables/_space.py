@@ -29,7 +29,6 @@ from stator_guards import (
 
 from stator_variables._operations import Operations
 from stator_variables._trace._capture_state import CaptureStates, S
-from stator_variables._trace._drawn import Streams, is_drawn
 from stator_variables._trace._graph import GraphRecorder
 from stator_variables._trace._heap import Heap
 from stator_variables._trace._journal import Journal
@@ -108,7 +107,6 @@ class Space(Operations):
     touched: list[dict[int, Any]] = Factory(list)
     memory: InputMemory = Factory(InputMemory)
     overrides: Overrides = Factory(Overrides)
-    streams: Streams = Factory(Streams)  # steps on streams of random numbers
     builders: Any = None  # a `BuilderTable` from outside
     equal_calls: Any = None  # a `CallRepeater`, or None: each call is interpreted
 
@@ -167,10 +165,6 @@ class Space(Operations):
         for state in self.states.of_sources:
             if not state.needs_guard(self, source):
                 return
-        if self.streams.steps and is_drawn(source):
-            raise self.unsupported(
-                "random-value", "a decision by a value that is drawn at random on each call"
-            )
         key = (source, type(kind), kind.merge_key)
         if key not in self.guards:
             self.guards[key] = Guard(source, kind, self.program_line() if where is None else where)

@@ -39,6 +39,7 @@ from stator_variables import (
     known_value,
     real_of,
     record_wrapping,
+    repeated,
     wrap,
 )
 from torch.fx import GraphModule
@@ -74,7 +75,7 @@ def checkpoint(
         return (yield from _reentrant(t, args[0], args[1:], options))
     once = not torch.is_grad_enabled()
     with BodyTrace(t, "wrap_body", Permits(effects=True, writes=once, aliases=True)) as body:
-        with _drawing_again(t, not once):
+        with repeated(t, not once):
             result = yield from body.run(args[0], args[1:], kwargs)
         graph = body.wrapping(result)
         repeats = not once and t.policy.repeats_effects and body.has_effects()
@@ -92,16 +93,6 @@ def checkpoint(
     record_wrapping(t, target, graph, "wrap_body", result, **options)
     call_after_graph(t, target.recompute_with, args, kwargs)
     return result
-
-
-@contextmanager
-def _drawing_again(t: Space, is_run_again: bool) -> Iterator[None]:
-    """Refuse draws from streams of random numbers in a function that is run again."""
-    t.streams.repeated += is_run_again
-    try:
-        yield
-    finally:
-        t.streams.repeated -= is_run_again
 
 
 class RepeatingCheckpoint:

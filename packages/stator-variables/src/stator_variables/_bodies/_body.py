@@ -32,6 +32,7 @@ from stator_variables._objects._dict_entries import forget_undone
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._trace._graph import BodyGraph, BodyRecorder, GraphValue
+from stator_variables._trace._repeated_bodies import RepeatedBodies
 from stator_variables._tracker import Args, Kwargs, VariableTracker, is_a, is_pending
 
 
@@ -83,7 +84,7 @@ class BodyTrace:
         self.recorder = self.t.graph.subgraph(self.name)
         self.recorder.__enter__()
         self.t.touched.append(self.touched)
-        self.t.streams.repeated += not self.permits.effects
+        self.t.state(RepeatedBodies).count += not self.permits.effects
         self._modes = {setting: setting.now for setting in self.t.modes}
         self._heard = self.t.overrides.modes
         self._effects = self.t.states.effects()
@@ -95,7 +96,7 @@ class BodyTrace:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.t.touched.pop()
-        self.t.streams.repeated -= not self.permits.effects
+        self.t.state(RepeatedBodies).count -= not self.permits.effects
         self.recorder.__exit__(kind, error, trace)
         if isinstance(error, Unsupported):
             error.detail = f"{error.detail or error.reason}, in the body {self.name}"

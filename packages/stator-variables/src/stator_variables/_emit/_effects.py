@@ -8,15 +8,14 @@ import torch
 
 from stator_variables._emitter import Emitter
 from stator_variables._lifetime._generator_close import has_clean_up
-from stator_variables._tensors import _global_mode, _inference_mode, _streams
+from stator_variables._tensors import _global_mode, _inference_mode
 from stator_variables._trace._capture_state import Phase
 
 
 def emit_effects(e: Emitter) -> None:
     """Replay on existing objects what the traced code did to them, in the order of the first change
     to each."""
-    e.draws += _streams.lines_of(e, e.t.streams.early)
-    e.late_draws += _streams.lines_of(e, [each for each in e.t.streams.steps if each.is_late])
+    e.t.states.emit(e, Phase.AROUND_GRAPH)
     e.t.states.emit(e, Phase.BEFORE_CHANGES)
     e.t.states.emit(e, Phase.DEFERRED_CALLS)
     changed = list(e.t.heap.changed.values())

@@ -207,10 +207,8 @@ def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -
         return record_without_modes(
             t, target, decided(t, args), dict(zip(kwargs, decided(t, kwargs.values()), strict=True))
         )
-    if t.streams.has_late and t.graph.may_draw(traced):
-        raise t.unsupported(
-            "random-stream", "random numbers that are drawn after a step on torch's own generators"
-        )
+    for state in t.states.of_operators:
+        state.check_operator(t, traced)
     if t.memory.jagged and not t.memory.jagged.isdisjoint(traced.node.meta.get("writes", ())):
         raise t.unsupported("tensor-subclass", "a write to an existing jagged tensor")
     _wrappers.refuse_write(t, traced.node.meta.get("writes", ()), [*args, *kwargs.values()])

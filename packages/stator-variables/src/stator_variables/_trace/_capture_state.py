@@ -19,8 +19,10 @@ from stator_guards import Source
 
 
 class Phase(IntEnum):
-    """The places of effects in an entry, in their order; all are behind its graph."""
+    """The places of effects in an entry, in their order."""
 
+    AROUND_GRAPH = auto()
+    """Ahead of the graph and right behind it; all others follow."""
     BEFORE_CHANGES = auto()
     """Before existing objects are changed."""
     DEFERRED_CALLS = auto()
@@ -47,6 +49,9 @@ class CaptureState:
     def needs_guard(self, t: Any, source: Source) -> bool:
         """Return False for a path to a value that is new in each call."""
         return True
+
+    def check_operator(self, t: Any, traced: Any) -> None:
+        """Raise Unsupported for an operator that was recorded and may not follow what there is."""
 
     def bound_to_process(self) -> str:
         """Return why no later process can take the trace, or an empty text."""
@@ -78,12 +83,16 @@ class CaptureStates:
     made: dict[type[CaptureState], CaptureState] = Factory(dict)
     of_sources: list[CaptureState] = Factory(list)
     """Those for which some paths need no guard."""
+    of_operators: list[CaptureState] = Factory(list)
+    """Those that operators may not follow."""
 
     def make(self, cls: type[S]) -> S:
         """Make the one state of a class."""
         state = self.made[cls] = cls()
         if cls.needs_guard is not CaptureState.needs_guard:
             self.of_sources.append(state)
+        if cls.check_operator is not CaptureState.check_operator:
+            self.of_operators.append(state)
         return state
 
     def emit(self, e: Any, phase: Phase) -> None:
