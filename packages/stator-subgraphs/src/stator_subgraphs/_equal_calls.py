@@ -237,25 +237,25 @@ class Moment:
 
 def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment | None:
     """Return None where no call is repeated."""
-    if t.touched or t.is_sealed or t.heap.made:
+    if t.touched or t.heap.made:
         return None
     if t.overrides.modes or state.current is not state.root:
         return None
     captures = t.states.moments()
     if captures is None:
         return None
+    around, inside = captures
     heap, lifetimes = t.heap, t.lifetimes
     identities = heap.assumed_distinct, heap.named, t.memory.copied
     ends = lifetimes.observable, lifetimes.ended_locals, lifetimes.assumed_unobserved
     graph = state.root.written, state.held, state.differentiated
-    counted = (*identities, *ends, *graph, t.inference.left)
+    counted = (*identities, *ends, *graph)
 
-    flags = (t.inference.ever, t.overrides.subclasses)
-    more = (t.memory.has_arrays, t.memory.has_wrappers)
+    flags = (t.overrides.subclasses, t.memory.has_arrays, t.memory.has_wrappers)
     modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), state.keeps_history
-    entered = map(len, (state.mode_undo, t.inference.entered, t.modes))
-    now = (changes.number(), *modes, *entered, t.overrides.off, t.overrides.depth)
-    return Moment(now, (*map(len, counted), *flags, *more, *captures))
+    overrides = t.overrides.off, t.overrides.depth
+    now = (changes.number(), *modes, len(state.mode_undo), *overrides, *around)
+    return Moment(now, (*map(len, counted), *flags, *inside))
 
 
 # -- the summary of a call -------------------------------------------------------------------------

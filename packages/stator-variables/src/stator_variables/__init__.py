@@ -66,8 +66,7 @@ from stator_variables._space import Space
 from stator_variables._standard_space import StandardSpace
 from stator_variables._tensors._differentiated import Differentiated
 from stator_variables._tensors._global_mode import NESTING as AUTOCAST_NESTING
-from stator_variables._tensors._global_mode import grad_mode
-from stator_variables._tensors._global_mode import restore as restore_modes
+from stator_variables._tensors._global_mode import GlobalModes, grad_mode
 from stator_variables._tensors._history import UNTOLD, history_of, reached_leaves
 from stator_variables._tensors._hooks import (
     call_after_graph,
@@ -76,6 +75,7 @@ from stator_variables._tensors._hooks import (
     passes_hooks,
     run_natively,
 )
+from stator_variables._tensors._inference_mode import InferenceModes
 from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._tensors._pure_hooks import place_hook, pure_hook
 from stator_variables._tensors._streams import Streams, lines_of
@@ -158,7 +158,7 @@ __all__ = [
     "TraceLocation",
     "TraceLocations",
 ]
-__all__ += ["REPLACEABLE", "filtered", "globals_tracker", "restore_modes"]
+__all__ += ["REPLACEABLE", "filtered", "globals_tracker"]
 __all__ += ["STATE_SETTERS", "Setter", "give_warning", "sets_state_of_kernels"]
 __all__ += [
     "ALLOWED",
@@ -245,7 +245,14 @@ __all__ += [
     "attributes_of",
     "dict_items",
 ]
-__all__ += ["Differentiated", "Transforms", "in_transform", "is_surrounded"]
+__all__ += [
+    "Differentiated",
+    "GlobalModes",
+    "InferenceModes",
+    "Transforms",
+    "in_transform",
+    "is_surrounded",
+]
 __all__ += ["RUNS_NATIVELY", "call_after_graph", "pass_hooks", "passes_hooks", "reached_leaves"]
 __all__ += ["hooks_in_graph", "place_hook", "pure_hook", "run_natively"]
 __all__ += ["CarriedPaths", "wrap_paths"]

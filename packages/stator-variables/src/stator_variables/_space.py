@@ -5,7 +5,7 @@ Every function of the data model takes it first, as `t`.
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -56,14 +56,6 @@ class Progress:
 
 
 @define(eq=False)
-class InferenceModes:
-    entered: list[Any] = Factory(list)  # while tracing, outermost first
-    ever: bool = False  # some were
-    # those that the end of the graph left, for the entry to enter
-    left: list[Any] = Factory(list)
-
-
-@define(eq=False)
 class Overrides:
     """The overrides by `__torch_function__` that are active for functions of torch."""
 
@@ -93,10 +85,6 @@ class Space(Operations):
     heap: Heap = Factory(Heap)
     lifetimes: Lifetimes = Factory(lambda self: Lifetimes(self.heap), takes_self=True)
     states: CaptureStates = Factory(CaptureStates)  # of captures
-    # settings written while tracing -> their value at the start
-    modes: dict[Any, Any] = Factory(dict)
-    is_sealed: bool = False  # a compiler can take no further operator into the graph
-    inference: InferenceModes = Factory(InferenceModes)
     frame: Frame | None = None
     instruction: Instruction | None = None
     machine: Any = None
@@ -207,15 +195,15 @@ class Space(Operations):
     def caller_modes(self) -> Iterator[None]:
         """Global modes as the caller has them: what a guard records has to be what the next call
         finds."""
-        with self.inference.entered[0].outside() if self.inference.entered else nullcontext():
-            here = {setting: setting.now for setting in self.modes}
-            for setting, start in self.modes.items():
-                setting.set(start)
-            try:
-                yield
-            finally:
-                for setting, now in here.items():
-                    setting.set(now)
+        with ExitStack() as stack:
+            for state in self.states.of_modes:
+                stack.enter_context(state.outside())
+            yield
+
+    def restore_modes(self) -> None:
+        """Put global modes back as they were when tracing started."""
+        for state in self.states.of_modes:
+            state.restore()
 
     # -- the heap ----------------------------------------------------------------------------------
     def write(self, tracker: VariableTracker, **fields: Any) -> None:

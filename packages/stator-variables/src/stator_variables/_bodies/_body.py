@@ -68,8 +68,7 @@ class BodyTrace:
     # an object that represents another one outside: nothing outside may hold it
     private: VariableTracker | None = None
     touched: dict[int, tuple[Any, SourceSpan]] = Factory(dict)
-    _modes: dict[Any, Any] = Factory(dict)
-    _heard: tuple[Any, ...] = ()
+    _kept: tuple[Any, ...] = ()
     _effects: dict[type, Any] = Factory(dict)
     _resumed: int = 0
     _generators: int = 0
@@ -85,8 +84,7 @@ class BodyTrace:
         self.recorder.__enter__()
         self.t.touched.append(self.touched)
         self.t.state(RepeatedBodies).count += not self.permits.effects
-        self._modes = {setting: setting.now for setting in self.t.modes}
-        self._heard = self.t.overrides.modes
+        self._kept = self.t.states.kept_by_body(), self.t.overrides.modes
         self._effects = self.t.states.effects()
         self._resumed = len(self.t.machine.journal.entries)
         self._generators = len(self.t.lifetimes.generators)
@@ -189,10 +187,7 @@ class BodyTrace:
 
         Raises Unsupported if it may not, or left a mode changed.
         """
-        if (
-            any(setting.now != before for setting, before in self._modes.items())
-            or self._new_modes()
-        ):
+        if self._kept != (self.t.states.kept_by_body(), self.t.overrides.modes):
             raise self.t.unsupported("effect-in-body", "a global mode that stays changed")
         if not self.permits.effects and self.t.states.effects() != self._effects:
             raise self.t.unsupported("effect-in-body", "an effect that comes behind the graph")
@@ -229,14 +224,6 @@ class BodyTrace:
             return False
         forget_undone(self.t, vt)
         return not vt.log and not vt.undecided
-
-    def _new_modes(self) -> bool:
-        new = [
-            setting.now != start
-            for setting, start in self.t.modes.items()
-            if setting not in self._modes
-        ]
-        return any(new) or self.t.overrides.modes != self._heard
 
 
 def _is_in_graph(vt: Any) -> bool:

@@ -8,7 +8,6 @@ import torch
 
 from stator_variables._emitter import Emitter
 from stator_variables._lifetime._generator_close import has_clean_up
-from stator_variables._tensors import _global_mode, _inference_mode
 from stator_variables._trace._capture_state import Phase
 
 
@@ -27,9 +26,9 @@ def emit_effects(e: Emitter) -> None:
     e.release(e.by_user_code)
     e.t.states.emit(e, Phase.AFTER_CHANGES)
     e.release(e.last)
-    are_set = _inference_mode.effects(e)
+    e.t.states.emit(e, Phase.OUTER_MODES)
     entered = [e.expr(mode) for mode in e.t.overrides.modes]
-    e.lines += _global_mode.effects(e.t, e.capture, are_set)
+    e.t.states.emit(e, Phase.MODES)
     push = e.capture(torch._C._push_on_torch_function_stack, "push_mode") if entered else ""
     # the last of all: from here on they are called
     e.lines += [f"{push}({mode})" for mode in entered]

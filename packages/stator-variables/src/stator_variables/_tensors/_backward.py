@@ -23,6 +23,7 @@ from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._differentiated import Differentiated
+from stator_variables._tensors._global_mode import GlobalModes
 from stator_variables._tensors._history import reached_leaves
 from stator_variables._tensors._hooks import Hooks
 from stator_variables._tensors._surroundings import is_surrounded
@@ -199,7 +200,7 @@ def _refuse_observed(t: Space) -> None:
     _native.set_autograd_compiler(*before)
     if before[0] is not None or is_checked.constant() is not False:
         raise _refusal(t, "compiled autograd or anomaly detection")
-    if is_surrounded(t) or t.is_sealed or torch.is_inference_mode_enabled():
+    if is_surrounded(t) or t.state(GlobalModes).is_sealed or torch.is_inference_mode_enabled():
         raise _refusal(t, "a mode, a transform or an operator with a body around it")
 
 

@@ -23,6 +23,7 @@ from stator_variables._pure import NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _wrappers
+from stator_variables._tensors._global_mode import GlobalModes
 from stator_variables._tensors._indexing_mode import depth_of_indexing
 from stator_variables._tensors._jagged_parts import note_parts
 from stator_variables._trace._graph import GraphValue
@@ -187,7 +188,7 @@ def is_in_graph(t: Space, *vts: VariableTracker) -> bool:
 
 def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -> Any:
     """Record a call that torch does not dispatch to modes."""
-    if t.is_sealed:
+    if t.state(GlobalModes).is_sealed:
         raise t.unsupported(
             "mode-value", "an operator after state that kernels read was set between operators"
         )

@@ -9,7 +9,10 @@
 Each field is written through the journal, so that a break takes back what followed it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from enum import IntEnum, auto
 from typing import Any, ClassVar, TypeVar
 
@@ -29,6 +32,10 @@ class Phase(IntEnum):
     """Then the calls that wait for the end of the graph, which may make objects."""
     AFTER_CHANGES = auto()
     """After that, before global modes are set."""
+    OUTER_MODES = auto()
+    """Modes that keep others, and put them back when they are left."""
+    MODES = auto()
+    """All other global modes."""
 
 
 @define(eq=False)
@@ -38,6 +45,8 @@ class CaptureState:
     phase: ClassVar[Phase] = Phase.BEFORE_CHANGES
     may_repeat: ClassVar[bool] = False
     """The body of an operator may change it, however often the operator runs it."""
+    surrounds: ClassVar[bool] = False
+    """Calls are alike only where its moments are equal."""
 
     def emit(self, e: Any) -> None:
         """Append the lines that have the effects to an Emitter; none where there is only state."""
@@ -65,6 +74,25 @@ class CaptureState:
         """
         return tuple(getattr(self, each.name) for each in attrs.fields(type(self)))
 
+    def kept_by_body(self) -> tuple[Any, ...]:
+        """Return the part that each body of an operator has to leave as it is."""
+        return ()
+
+
+@define(eq=False)
+class ModeState(CaptureState):
+    """The state of global modes, which are really set while tracing."""
+
+    may_repeat: ClassVar[bool] = True
+    surrounds: ClassVar[bool] = True
+
+    def outside(self) -> AbstractContextManager[None]:
+        """Have the modes as the caller has them, inside of a block."""
+        return nullcontext()
+
+    def restore(self) -> None:
+        """Put the modes back as they were when tracing started."""
+
 
 def is_changed(state: CaptureState) -> bool:
     """Return True if there is something that no body of an operator may change."""
@@ -73,6 +101,7 @@ def is_changed(state: CaptureState) -> bool:
 
 
 S = TypeVar("S", bound=CaptureState)
+Moments = tuple[tuple[type[CaptureState], tuple[Any, ...]], ...]
 EFFECTS = "a capture has effects, such as warnings and calls of cached functions"
 
 
@@ -85,6 +114,8 @@ class CaptureStates:
     """Those for which some paths need no guard."""
     of_operators: list[CaptureState] = Factory(list)
     """Those that operators may not follow."""
+    of_modes: list[ModeState] = Factory(list)
+    """Those of global modes, in the order of their phases."""
 
     def make(self, cls: type[S]) -> S:
         """Make the one state of a class."""
@@ -93,11 +124,14 @@ class CaptureStates:
             self.of_sources.append(state)
         if cls.check_operator is not CaptureState.check_operator:
             self.of_operators.append(state)
+        if isinstance(state, ModeState):
+            self.of_modes.append(state)
+            self.of_modes.sort(key=lambda each: each.phase)
         return state
 
     def emit(self, e: Any, phase: Phase) -> None:
         """Emit the effects of a phase, in the order in which the states were first needed."""
-        for state in self.made.values():
+        for state in [*self.made.values()]:  # one may need others
             if state.phase is phase:
                 state.emit(e)
 
@@ -113,13 +147,20 @@ class CaptureStates:
         """Yield why no later process can take the trace."""
         return filter(None, (state.bound_to_process() for state in self.made.values()))
 
-    def moments(self) -> tuple[Any, ...] | None:
-        """Return the moments of all captures that have a state; None where no call is repeated."""
-        found = []
+    def kept_by_body(self) -> dict[type[CaptureState], tuple[Any, ...]]:
+        """Return the parts that each body of an operator has to leave as they are."""
+        found = {cls: state.kept_by_body() for cls, state in self.made.items()}
+        return {cls: kept for cls, kept in found.items() if kept}
+
+    def moments(self) -> tuple[Moments, Moments] | None:
+        """Return the moments of all captures that have a state, those that surround calls apart;
+        None where no call is repeated."""
+        around: list[Any] = []
+        others: list[Any] = []
         for cls, state in self.made.items():
             moment = state.moment()
             if moment is None:
                 return None
             if any(moment):
-                found.append((cls, moment))
-        return tuple(found)
+                (around if cls.surrounds else others).append((cls, moment))
+        return tuple(around), tuple(others)

@@ -139,7 +139,7 @@ def _traced(
         _refuse_separate_paths(tracing, policy)
         raise
     finally:
-        variables.restore_modes(tracing)
+        tracing.restore_modes()
         release(tracing, machine, places)
 
 

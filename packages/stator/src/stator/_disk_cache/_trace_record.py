@@ -146,7 +146,7 @@ def _reasons(traced: TraceResult) -> Iterator[str]:
         yield "it breaks"
     if emitter.generators or emitter.gradients or emitter.early or emitter.fleeting:
         yield "it makes generators, sets gradients, or reads what may die"
-    if emitter.t.modes or emitter.t.inference.ever or variables.is_under_level():
+    if variables.is_under_level():
         yield "it changes modes"
     yield from emitter.t.states.bound_to_process()
 
