@@ -239,7 +239,7 @@ def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment |
     """Return None where no call is repeated."""
     if t.touched or t.heap.made:
         return None
-    if t.overrides.modes or state.current is not state.root:
+    if state.current is not state.root:
         return None
     captures = t.states.moments()
     if captures is None:
@@ -251,10 +251,9 @@ def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment |
     graph = state.root.written, state.held, state.differentiated
     counted = (*identities, *ends, *graph)
 
-    flags = (t.overrides.subclasses, t.memory.has_arrays, t.memory.has_wrappers)
+    flags = (t.memory.has_arrays, t.memory.has_wrappers)
     modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), state.keeps_history
-    overrides = t.overrides.off, t.overrides.depth
-    now = (changes.number(), *modes, len(state.mode_undo), *overrides, *around)
+    now = (changes.number(), *modes, len(state.mode_undo), *around)
     return Moment(now, (*map(len, counted), *flags, *inside))
 
 

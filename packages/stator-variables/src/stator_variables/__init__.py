@@ -106,6 +106,7 @@ from stator_variables._trace._graph import (
 from stator_variables._trace._heap import owner_of
 from stator_variables._trace._journal import Journal
 from stator_variables._trace._late_import import LateImport, LateImports
+from stator_variables._trace._overrides import Overrides
 from stator_variables._trace._policy import Policy, RetraceLimit
 from stator_variables._trace._repeated_bodies import repeated
 from stator_variables._tracker import (
@@ -249,6 +250,7 @@ __all__ += [
     "Differentiated",
     "GlobalModes",
     "InferenceModes",
+    "Overrides",
     "Transforms",
     "in_transform",
     "is_surrounded",

@@ -33,6 +33,7 @@ from stator_variables._tensors import (
     _torch_calls,
 )
 from stator_variables._trace._capture_state import CaptureState
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 from stator_variables._trackers import FunctionTracker
 
@@ -114,7 +115,7 @@ def _recorded(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -
     if not _torch_calls.is_recorded(function.real):
         return MISSING
     given = (*args, *kwargs.values())
-    if t.overrides.modes or (t.overrides.subclasses and _override.among(given)):
+    if t.state(Overrides).modes or (t.state(Overrides).subclasses and _override.among(given)):
         return MISSING
     if not all(map(_torch_calls.is_operand, given)):
         return MISSING

@@ -55,16 +55,6 @@ class Progress:
     looping: int = 0  # the depth of the frame whose loop was given up
 
 
-@define(eq=False)
-class Overrides:
-    """The overrides by `__torch_function__` that are active for functions of torch."""
-
-    modes: tuple[Any, ...] = ()  # entered while tracing, the innermost last
-    depth: int = 0  # how many of them are under way
-    subclasses: bool = False  # one of tensors was met
-    off: bool = Factory(lambda: not torch._C._is_torch_function_enabled())  # none is
-
-
 FEWEST_ALIKE = 3
 """The number of objects from which on equal facts about them are one guard."""
 
@@ -94,7 +84,6 @@ class Space(Operations):
     # per open body: what was changed in it, and where
     touched: list[dict[int, Any]] = Factory(list)
     memory: InputMemory = Factory(InputMemory)
-    overrides: Overrides = Factory(Overrides)
     builders: Any = None  # a `BuilderTable` from outside
     equal_calls: Any = None  # a `CallRepeater`, or None: each call is interpreted
 

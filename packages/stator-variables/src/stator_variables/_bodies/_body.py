@@ -32,6 +32,7 @@ from stator_variables._objects._dict_entries import forget_undone
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._trace._graph import BodyGraph, BodyRecorder, GraphValue
+from stator_variables._trace._overrides import Overrides
 from stator_variables._trace._repeated_bodies import RepeatedBodies
 from stator_variables._tracker import Args, Kwargs, VariableTracker, is_a, is_pending
 
@@ -68,7 +69,7 @@ class BodyTrace:
     # an object that represents another one outside: nothing outside may hold it
     private: VariableTracker | None = None
     touched: dict[int, tuple[Any, SourceSpan]] = Factory(dict)
-    _kept: tuple[Any, ...] = ()
+    _kept: dict[type, Any] = Factory(dict)
     _effects: dict[type, Any] = Factory(dict)
     _resumed: int = 0
     _generators: int = 0
@@ -76,7 +77,7 @@ class BodyTrace:
     _written: set[int] = Factory(set)
 
     def __enter__(self) -> BodyTrace:
-        if not all(map(self._can_be_under, self.t.overrides.modes)):
+        if not all(map(self._can_be_under, self.t.state(Overrides).modes)):
             raise self.t.unsupported(
                 "mode-value", "a body of an operator under a mode for every function of torch"
             )
@@ -84,7 +85,7 @@ class BodyTrace:
         self.recorder.__enter__()
         self.t.touched.append(self.touched)
         self.t.state(RepeatedBodies).count += not self.permits.effects
-        self._kept = self.t.states.kept_by_body(), self.t.overrides.modes
+        self._kept = self.t.states.kept_by_body()
         self._effects = self.t.states.effects()
         self._resumed = len(self.t.machine.journal.entries)
         self._generators = len(self.t.lifetimes.generators)
@@ -187,7 +188,7 @@ class BodyTrace:
 
         Raises Unsupported if it may not, or left a mode changed.
         """
-        if self._kept != (self.t.states.kept_by_body(), self.t.overrides.modes):
+        if self._kept != self.t.states.kept_by_body():
             raise self.t.unsupported("effect-in-body", "a global mode that stays changed")
         if not self.permits.effects and self.t.states.effects() != self._effects:
             raise self.t.unsupported("effect-in-body", "an effect that comes behind the graph")

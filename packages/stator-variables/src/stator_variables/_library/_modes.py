@@ -28,6 +28,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _indexing_mode, _torch_calls, _torch_functions
 from stator_variables._tensors import _torch_state as state
 from stator_variables._tensors._global_mode import NESTING, GlobalModes, Setting, nesting, put
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import (
     MISSING,
     Args,
@@ -231,19 +232,19 @@ def push_mode(t: Space, args: Args, kwargs: Kwargs) -> None:
             "mode-value", f"a {args[0].cls.__qualname__} for every function of torch"
         )
     else:
-        t.journal.assign(t.overrides, modes=(*t.overrides.modes, args[0]))
+        t.journal.assign(t.state(Overrides), modes=(*t.state(Overrides).modes, args[0]))
 
 
 @handlers.handles(torch._C._pop_torch_function_stack)
 def pop_mode(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Return a result that no one reads for the mode of indexing, which keeps its own state."""
-    if not (INDEXING.now or t.overrides.modes):
+    if not (INDEXING.now or t.state(Overrides).modes):
         raise t.unsupported("mode-value", "a mode that was entered elsewhere")
     if INDEXING.now:
         put(t, INDEXING, INDEXING.now - 1)
         return NONE
-    *outer, left = t.overrides.modes
-    t.journal.assign(t.overrides, modes=tuple(outer))
+    *outer, left = t.state(Overrides).modes
+    t.journal.assign(t.state(Overrides), modes=tuple(outer))
     return left
 
 

@@ -17,6 +17,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _jagged_tensor, _wrappers
 from stator_variables._tensors._history import history_of, is_behind
 from stator_variables._tensors._tangent import guard_tangent, is_under_level
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import VariableTracker
 
 builders = BuilderTable()
@@ -71,7 +72,7 @@ def build_subclass(t: Space, real: Any, source: Source) -> VariableTracker:
     if dispatches or is_lazy(real) or torch.is_inference_mode_enabled():
         raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
     t.guard(source, TypeIs(type(real)))
-    t.overrides.subclasses = True
+    t.state(Overrides).subclasses = True
     plain, memory = plain_tensor(real), CallSource(plain_tensor, source)
     vt: Any = build_tensor(t, plain, memory)
     vt.real, vt.source = plain, memory

@@ -11,6 +11,7 @@ import attrs
 
 from stator_variables._space import Space
 from stator_variables._trace._capture_state import CaptureState
+from stator_variables._trace._overrides import Overrides
 
 
 @attrs.define(eq=False)
@@ -36,4 +37,4 @@ def in_transform(t: Space, name: str) -> Iterator[None]:
 
 def is_surrounded(t: Space) -> bool:
     """Return True in one of these places."""
-    return bool(t.touched or t.state(Transforms).names or t.overrides.modes)
+    return bool(t.touched or t.state(Transforms).names or t.state(Overrides).modes)

@@ -27,6 +27,7 @@ from stator_variables._tensors._global_mode import GlobalModes
 from stator_variables._tensors._indexing_mode import depth_of_indexing
 from stator_variables._tensors._jagged_parts import note_parts
 from stator_variables._trace._graph import GraphValue
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     ArrayTracker,
@@ -158,7 +159,9 @@ def record(t: Space, target: object, args: Args, kwargs: Kwargs | None = None) -
     if target in _SUBSCRIPTS:
         args = [args[0], _without_arrays(args[1]), *args[2:]]
     # which was not called
-    if t.overrides.modes and not (is_in_graph(t, *args) and all(map(is_operator_operand, args))):
+    if t.state(Overrides).modes and not (
+        is_in_graph(t, *args) and all(map(is_operator_operand, args))
+    ):
         raise t.unsupported("mode-value", "an operation under a mode for every function of torch")
     return record_without_modes(t, target, args, kwargs)
 
@@ -182,7 +185,7 @@ def _without_arrays(key: Any) -> Any:
 
 def is_in_graph(t: Space, *vts: VariableTracker) -> bool:
     """Return True if an operation on them is a node, and not intercepted by a mode."""
-    heard = t.overrides.modes and any(is_a(vt, TensorTracker) for vt in vts)
+    heard = t.state(Overrides).modes and any(is_a(vt, TensorTracker) for vt in vts)
     return not heard and any(is_a(vt, TensorTracker | NumberTracker) for vt in vts)
 
 

@@ -29,13 +29,17 @@ class Phase(IntEnum):
     BEFORE_CHANGES = auto()
     """Before existing objects are changed."""
     DEFERRED_CALLS = auto()
-    """Then the calls that wait for the end of the graph, which may make objects."""
+    """The calls that wait for the end of the graph, which may make objects."""
+    CHANGES = auto()
+    """The changes of existing objects; then what hashes keys of the program."""
     AFTER_CHANGES = auto()
-    """After that, before global modes are set."""
+    """What has to wait for them; global modes are not set yet."""
     OUTER_MODES = auto()
     """Modes that keep others, and put them back when they are left."""
     MODES = auto()
     """All other global modes."""
+    FUNCTION_MODES = auto()
+    """Modes for functions of torch, which call them from here on."""
 
 
 @define(eq=False)
