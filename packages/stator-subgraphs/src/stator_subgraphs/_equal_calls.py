@@ -246,15 +246,14 @@ def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment |
         return None
     around, inside = captures
     heap, lifetimes = t.heap, t.lifetimes
-    identities = heap.assumed_distinct, heap.named, t.memory.copied
+    identities = heap.assumed_distinct, heap.named
     ends = lifetimes.observable, lifetimes.ended_locals, lifetimes.assumed_unobserved
     graph = state.root.written, state.held, state.differentiated
     counted = (*identities, *ends, *graph)
 
-    flags = (t.memory.has_arrays, t.memory.has_wrappers)
     modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), state.keeps_history
     now = (changes.number(), *modes, len(state.mode_undo), *around)
-    return Moment(now, (*map(len, counted), *flags, *inside))
+    return Moment(now, (*map(len, counted), *inside))
 
 
 # -- the summary of a call -------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -24,7 +25,6 @@ from stator_guards import (
     SameObject,
     ShapeExpression,
     Source,
-    Truth,
 )
 
 from stator_variables._operations import Operations
@@ -83,7 +83,6 @@ class Space(Operations):
     shared: dict[Any, Any] = Factory(dict)  # objects that equal requests are to share
     # per open body: what was changed in it, and where
     touched: list[dict[int, Any]] = Factory(list)
-    memory: InputMemory = Factory(InputMemory)
     builders: Any = None  # a `BuilderTable` from outside
     equal_calls: Any = None  # a `CallRepeater`, or None: each call is interpreted
 
@@ -221,21 +220,15 @@ class Space(Operations):
 
     def keep_apart(self, source: Source, tensor: torch.Tensor) -> None:
         """Record an input, which may share memory with another only where guards can detect it."""
-        if (refused := self.memory.add(source, tensor)) is not None:
+        if (refused := self.state(InputMemory).add(source, tensor)) is not None:
             raise self.unsupported(*refused)
 
     def finish_guards(self) -> list[Guard]:
         """Return all guards, with those on identities, ends and memory; equal facts about several
         objects are one guard."""
-        for source, kind in self.heap.facts():
+        parts = self.heap.facts(), self.lifetimes.facts(), self.states.facts(self)
+        for source, kind in chain.from_iterable(parts):
             self.guard(source, kind)
-        for fact in self.lifetimes.facts():
-            self.guard(fact, Truth(True))
-        for fact in self.memory.facts():
-            if not self.graph.is_pure:
-                self.guard(fact, Truth(True))
-        for fact in self.memory.facts_of_copies():
-            self.guard(fact, Truth(True))
         equal = []
         for facts, roots in self.alike.items():
             if len(roots) >= FEWEST_ALIKE:

@@ -23,6 +23,7 @@ from stator_variables._objects._method_table import app_level
 from stator_variables._objects._wrap import new_namespace, with_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _storages, _torch_calls
+from stator_variables._trace._memory import InputMemory
 from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import TensorTracker
@@ -108,7 +109,7 @@ def _may_be_in(copied: VariableTracker, tensor: TensorTracker) -> bool:
 def cloned(t: Space, args: Args, kwargs: Kwargs) -> Result:
     tensor, memo = args
     if tensor.source is not None:
-        t.memory.copied.setdefault(id(memo), []).append(tensor.source)
+        t.state(InputMemory).copied.setdefault(id(memo), []).append(tensor.source)
     return _torch_calls.record(t, "clone", [tensor])
 
 

@@ -17,6 +17,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _jagged_tensor, _wrappers
 from stator_variables._tensors._history import history_of, is_behind
 from stator_variables._tensors._tangent import guard_tangent, is_under_level
+from stator_variables._trace._memory import InputMemory
 from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import VariableTracker
 
@@ -90,7 +91,7 @@ def build_array(t: Space, real: object, source: Source) -> VariableTracker:
         return build_object(t, real, source)
     memory = CallSource(tensor_of, source)
     t.guard(source, TypeIs(type(real)))
-    t.memory.has_arrays = True
+    t.state(InputMemory).has_arrays = True
     vt: Any = build_tensor(t, tensor, memory)
     vt.real, vt.source = tensor, memory
     return k.ArrayTracker(vt, type(real))

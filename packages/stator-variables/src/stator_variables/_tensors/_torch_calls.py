@@ -213,8 +213,6 @@ def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -
         )
     for state in t.states.of_operators:
         state.check_operator(t, traced)
-    if t.memory.jagged and not t.memory.jagged.isdisjoint(traced.node.meta.get("writes", ())):
-        raise t.unsupported("tensor-subclass", "a write to an existing jagged tensor")
     _wrappers.refuse_write(t, traced.node.meta.get("writes", ()), [*args, *kwargs.values()])
     return from_traced(t, traced, [*args, *kwargs.values()])
 

@@ -11,14 +11,14 @@ Each field is written through the journal, so that a break takes back what follo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from enum import IntEnum, auto
 from typing import Any, ClassVar, TypeVar
 
 import attrs
 from attrs import Factory, define
-from stator_guards import Source
+from stator_guards import Kind, Source
 
 
 class Phase(IntEnum):
@@ -58,6 +58,13 @@ class CaptureState:
     def has_begun(self) -> bool:
         """Return True if effects were had while tracing, which the first run has to complete."""
         return False
+
+    def facts(self, t: Any) -> Iterable[tuple[Source, Kind]]:
+        """Yield what the entry relies on at the end, besides its guards."""
+        return ()
+
+    def release(self) -> None:
+        """Release trackers and tensors, which an entry does not need."""
 
     def needs_guard(self, t: Any, source: Source) -> bool:
         """Return False for a path to a value that is new in each call."""
@@ -138,6 +145,16 @@ class CaptureStates:
         for state in [*self.made.values()]:  # one may need others
             if state.phase is phase:
                 state.emit(e)
+
+    def facts(self, t: Any) -> Iterator[tuple[Source, Kind]]:
+        """Yield the facts of all states."""
+        for state in self.made.values():
+            yield from state.facts(t)
+
+    def release(self) -> None:
+        """Release what refers to trackers and tensors, which an entry does not need."""
+        for state in self.made.values():
+            state.release()
 
     def have_begun(self) -> bool:
         """Return True if effects were had while tracing."""

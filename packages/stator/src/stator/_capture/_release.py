@@ -21,9 +21,9 @@ def release(tracing: Space, machine: Machine, places: MachineLocations) -> None:
         forget_class(made.value)
     tracing.heap.release()
     tracing.lifetimes.release()
+    tracing.states.release()
     tracing.lookups.clear()
     tracing.shared.clear()
-    tracing.memory.tensors.clear()
     tracing.journal.undo.clear()
     tracing.machine = tracing.frame = tracing.instruction = tracing.equal_calls = None
     places.forget()
