@@ -30,6 +30,7 @@ from stator_variables import (
     MISSING,
     Args,
     ConstantTracker,
+    EqualObjects,
     GraphValue,
     Kwargs,
     Space,
@@ -325,7 +326,7 @@ class Summary:
         rely_on(t, self.alike.rest, self.aliased, moved)
         for name, facts in self.alike.of_objects.items():
             if moved[name] != self.alike.first[name]:
-                t.guard_alike(facts, moved[name])
+                t.state(EqualObjects).add(facts, moved[name])
 
     def _tensors(
         self, call: RegionCall, values: ValuesOfParts, moved: dict[Any, Source]

@@ -44,7 +44,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import attributes_of, globals_tracker, new_object, wrap
 from stator_variables._protocols._attribute_writes import REPLACEABLE
 from stator_variables._protocols._attributes import get_attribute
-from stator_variables._protocols._calls import call, frame_for, function_frame
+from stator_variables._protocols._calls import RepeatedCalls, call, frame_for, function_frame
 from stator_variables._registry import DEFAULT_HANDLERS
 from stator_variables._runtime._finalizers import (
     dying_with,
@@ -93,6 +93,7 @@ from stator_variables._tensors._torch_state import SETTERS as STATE_SETTERS
 from stator_variables._tensors._torch_state import Setter, sets_state_of_kernels
 from stator_variables._trace._capture_state import CaptureState, Phase
 from stator_variables._trace._drawn import Step, is_drawn
+from stator_variables._trace._equal_objects import EqualObjects
 from stator_variables._trace._graph import (
     RUNS_NATIVELY,
     BodyGraph,
@@ -256,6 +257,13 @@ __all__ += [
     "is_surrounded",
 ]
 __all__ += ["RUNS_NATIVELY", "call_after_graph", "pass_hooks", "passes_hooks", "reached_leaves"]
-__all__ += ["hooks_in_graph", "place_hook", "pure_hook", "run_natively"]
+__all__ += [
+    "EqualObjects",
+    "RepeatedCalls",
+    "hooks_in_graph",
+    "place_hook",
+    "pure_hook",
+    "run_natively",
+]
 __all__ += ["CarriedPaths", "wrap_paths"]
 __all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

@@ -16,8 +16,6 @@ from stator_bytecode import VALUE, Frame, Instruction, Invoke, Result, Then, aft
 from stator_bytecode.errors import NOWHERE, SourceSpan, Unsupported
 from stator_guards import (
     CapturedSource,
-    EqualFacts,
-    EqualRoots,
     Guard,
     Kind,
     Length,
@@ -29,6 +27,7 @@ from stator_guards import (
 
 from stator_variables._operations import Operations
 from stator_variables._trace._capture_state import CaptureStates, S
+from stator_variables._trace._equal_objects import EqualObjects
 from stator_variables._trace._graph import GraphRecorder
 from stator_variables._trace._heap import Heap
 from stator_variables._trace._journal import Journal
@@ -55,10 +54,6 @@ class Progress:
     looping: int = 0  # the depth of the frame whose loop was given up
 
 
-FEWEST_ALIKE = 3
-"""The number of objects from which on equal facts about them are one guard."""
-
-
 @define(eq=False)
 class Space(Operations):
     """See the module.
@@ -71,7 +66,6 @@ class Space(Operations):
     policy: Policy = Factory(Policy)
     journal: Journal = Factory(Journal)
     guards: dict[Any, Guard] = Factory(dict)
-    alike: dict[EqualFacts, dict[Source, None]] = Factory(dict)  # of several objects each
     heap: Heap = Factory(Heap)
     lifetimes: Lifetimes = Factory(lambda self: Lifetimes(self.heap), takes_self=True)
     states: CaptureStates = Factory(CaptureStates)  # of captures
@@ -79,12 +73,10 @@ class Space(Operations):
     instruction: Instruction | None = None
     machine: Any = None
     progress: Progress = Factory(Progress)
-    lookups: dict[Any, Any] = Factory(dict)  # class attribute lookups already guarded
     shared: dict[Any, Any] = Factory(dict)  # objects that equal requests are to share
     # per open body: what was changed in it, and where
     touched: list[dict[int, Any]] = Factory(list)
     builders: Any = None  # a `BuilderTable` from outside
-    equal_calls: Any = None  # a `CallRepeater`, or None: each call is interpreted
 
     def state(self, cls: type[S]) -> S:
         """Return the state of a capture in this trace."""
@@ -147,16 +139,10 @@ class Space(Operations):
         if type(kind) is Length:
             self.guards.pop((source, LongerThan, None), None)  # which follows
 
-    def guard_alike(self, facts: EqualFacts, root: Source) -> None:
-        """Rely on facts of an existing object that are known of others."""
-        self.alike.setdefault(facts, {})[root] = None
-
     def every_guard(self) -> Iterator[Guard]:
         """Yield the guards so far, those on several objects alike with a copy for each object."""
         yield from self.guards.values()
-        for facts, roots in self.alike.items():
-            for root in roots:
-                yield from facts.about(root)
+        yield from self.state(EqualObjects).guards()
 
     def rely(self, relation: ShapeExpression) -> None:
         """Rely on a relation of several values."""
@@ -229,11 +215,5 @@ class Space(Operations):
         parts = self.heap.facts(), self.lifetimes.facts(), self.states.facts(self)
         for source, kind in chain.from_iterable(parts):
             self.guard(source, kind)
-        equal = []
-        for facts, roots in self.alike.items():
-            if len(roots) >= FEWEST_ALIKE:
-                equal.append(EqualRoots.guard(facts, roots))
-                continue
-            for guard in (guard for root in roots for guard in facts.about(root)):
-                self.guard(guard.source, guard.kind, guard.where)
-        return [*self.guards.values(), *equal]
+        joined = self.state(EqualObjects).finish(self)
+        return [*self.guards.values(), *joined]

@@ -22,10 +22,9 @@ def release(tracing: Space, machine: Machine, places: MachineLocations) -> None:
     tracing.heap.release()
     tracing.lifetimes.release()
     tracing.states.release()
-    tracing.lookups.clear()
     tracing.shared.clear()
     tracing.journal.undo.clear()
-    tracing.machine = tracing.frame = tracing.instruction = tracing.equal_calls = None
+    tracing.machine = tracing.frame = tracing.instruction = None
     places.forget()
     machine.frames = []
     machine.before = machine.handing = machine.outcome = None

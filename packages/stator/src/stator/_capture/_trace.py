@@ -149,7 +149,7 @@ def new_space(options: Options, graph: Any, policy: variables.Policy) -> variabl
     space = variables.StandardSpace(graph, handlers, policy, variables.Journal(), builders=builders)
     repeats = getattr(graph, "equal_calls", None)  # a graph layer may have none
     if repeats is not None and options.regions != "off":
-        space.equal_calls = repeats(space)
+        space.state(variables.RepeatedCalls).repeater = repeats(space)
     return space
 
 
@@ -331,7 +331,7 @@ def _settled(
 
 def _lines_of_equal_calls(tracing: variables.Space) -> tuple[str, ...]:
     """Return the record of equal calls; a graph layer may keep none."""
-    record = getattr(tracing.equal_calls, "record", None)
+    record = getattr(tracing.state(variables.RepeatedCalls).repeater, "record", None)
     return () if record is None else tuple(record.lines())
 
 
