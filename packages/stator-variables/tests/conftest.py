@@ -46,7 +46,6 @@ from stator_variables import (
     function_frame,
     generator_state,
     globals_tracker,
-    restore_modes,
     wrap,
 )
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -186,7 +185,7 @@ class Compiled:
         except Exception as bug:
             raise Bug("while tracing") from bug
         finally:
-            restore_modes(t)
+            t.restore_modes()
         if isinstance(outcome, Broke):
             self.breaks.append(outcome.reason)
         guards = compile_guards(t.finish_guards(), names)

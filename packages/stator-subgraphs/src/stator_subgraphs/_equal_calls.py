@@ -30,6 +30,7 @@ from stator_variables import (
     MISSING,
     Args,
     ConstantTracker,
+    EqualObjects,
     GraphValue,
     Kwargs,
     Space,
@@ -237,26 +238,23 @@ class Moment:
 
 def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment | None:
     """Return None where no call is repeated."""
-    if t.touched or t.levels or t.is_sealed or t.streams.steps or t.heap.made:
+    if t.touched or t.heap.made:
         return None
-    if t.overrides.modes or state.current is not state.root:
+    if state.current is not state.root:
         return None
     captures = t.states.moments()
     if captures is None:
         return None
+    around, inside = captures
     heap, lifetimes = t.heap, t.lifetimes
-    identities = heap.assumed_distinct, heap.named, t.memory.copied
+    identities = heap.assumed_distinct, heap.named
     ends = lifetimes.observable, lifetimes.ended_locals, lifetimes.assumed_unobserved
     graph = state.root.written, state.held, state.differentiated
-    rest = t.hooks, t.inference.left
-    counted = (*identities, *ends, *graph, *rest)
+    counted = (*identities, *ends, *graph)
 
-    flags = (t.makes_leaves, t.differentiates, t.has_reentrant, t.inference.ever)
-    more = (t.overrides.subclasses, t.memory.has_arrays, t.memory.has_wrappers)
     modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), state.keeps_history
-    entered = map(len, (state.mode_undo, t.inference.entered, t.modes))
-    now = (changes.number(), *modes, *entered, t.overrides.off, t.overrides.depth)
-    return Moment(now, (*map(len, counted), *flags, *more, *captures))
+    now = (changes.number(), *modes, len(state.mode_undo), *around)
+    return Moment(now, (*map(len, counted), *inside))
 
 
 # -- the summary of a call -------------------------------------------------------------------------
@@ -322,13 +320,13 @@ class Summary:
 
     def _rely_on(self, t: Space, moved: dict[Any, Source]) -> None:
         """Guard the facts, those about each object of its own as facts that are alike."""
-        if t.makes_leaves:  # some facts need no guard then
+        if t.states.of_sources:  # some facts need no guard then
             rely_on(t, self.facts, self.aliased, moved)
             return
         rely_on(t, self.alike.rest, self.aliased, moved)
         for name, facts in self.alike.of_objects.items():
             if moved[name] != self.alike.first[name]:
-                t.guard_alike(facts, moved[name])
+                t.state(EqualObjects).add(facts, moved[name])
 
     def _tensors(
         self, call: RegionCall, values: ValuesOfParts, moved: dict[Any, Source]

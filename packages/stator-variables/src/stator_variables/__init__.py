@@ -39,14 +39,14 @@ from stator_variables._objects._inlining import (
 )
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import MethodTable, app_level
-from stator_variables._objects._paths import wrap_paths
+from stator_variables._objects._paths import CarriedPaths, wrap_paths
 from stator_variables._objects._program_error import throw
 from stator_variables._objects._substitutes import known_value
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import attributes_of, globals_tracker, new_object, wrap
 from stator_variables._protocols._attribute_writes import REPLACEABLE
 from stator_variables._protocols._attributes import get_attribute
-from stator_variables._protocols._calls import call, frame_for, function_frame
+from stator_variables._protocols._calls import RepeatedCalls, call, frame_for, function_frame
 from stator_variables._registry import DEFAULT_HANDLERS
 from stator_variables._runtime._finalizers import (
     dying_with,
@@ -66,9 +66,9 @@ from stator_variables._runtime._support import (
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._standard_space import StandardSpace
+from stator_variables._tensors._differentiated import Differentiated
 from stator_variables._tensors._global_mode import NESTING as AUTOCAST_NESTING
-from stator_variables._tensors._global_mode import grad_mode
-from stator_variables._tensors._global_mode import restore as restore_modes
+from stator_variables._tensors._global_mode import GlobalModes, grad_mode
 from stator_variables._tensors._history import UNTOLD, history_of, reached_leaves
 from stator_variables._tensors._hooks import (
     call_after_graph,
@@ -77,9 +77,11 @@ from stator_variables._tensors._hooks import (
     passes_hooks,
     run_natively,
 )
+from stator_variables._tensors._inference_mode import InferenceModes
 from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._tensors._pure_hooks import place_hook, pure_hook
-from stator_variables._tensors._streams import lines_of
+from stator_variables._tensors._streams import Streams, lines_of
+from stator_variables._tensors._surroundings import Transforms, in_transform, is_surrounded
 from stator_variables._tensors._tangent import LEVEL as DUAL_LEVEL
 from stator_variables._tensors._tangent import (
     enters_level,
@@ -93,6 +95,7 @@ from stator_variables._tensors._torch_state import SETTERS as STATE_SETTERS
 from stator_variables._tensors._torch_state import Setter, sets_state_of_kernels
 from stator_variables._trace._capture_state import CaptureState, Phase
 from stator_variables._trace._drawn import Step, is_drawn
+from stator_variables._trace._equal_objects import EqualObjects
 from stator_variables._trace._graph import (
     RUNS_NATIVELY,
     BodyGraph,
@@ -105,8 +108,10 @@ from stator_variables._trace._graph import (
 )
 from stator_variables._trace._heap import owner_of
 from stator_variables._trace._journal import Journal
-from stator_variables._trace._late_import import LateImport
+from stator_variables._trace._late_import import LateImport, LateImports
+from stator_variables._trace._overrides import Overrides
 from stator_variables._trace._policy import Policy, RetraceLimit
+from stator_variables._trace._repeated_bodies import repeated
 from stator_variables._tracker import (
     MISSING,
     Args,
@@ -157,7 +162,7 @@ __all__ = [
     "TraceLocation",
     "TraceLocations",
 ]
-__all__ += ["REPLACEABLE", "filtered", "globals_tracker", "restore_modes"]
+__all__ += ["REPLACEABLE", "filtered", "globals_tracker"]
 __all__ += ["STATE_SETTERS", "Setter", "give_warning", "sets_state_of_kernels"]
 __all__ += [
     "ALLOWED",
@@ -178,6 +183,7 @@ __all__ += [
     "ConstantTracker",
     "FunctionTracker",
     "LateImport",
+    "LateImports",
     "LazyTracker",
     "MethodTracker",
     "NumberTracker",
@@ -213,7 +219,7 @@ __all__ += [
     "with_tangent",
 ]
 # streams of random numbers
-__all__ += ["Step", "is_drawn", "lines_of", "saved_stream"]
+__all__ += ["Step", "Streams", "is_drawn", "lines_of", "saved_stream"]
 # what a trace becomes
 __all__ += ["Dim", "GraphRecorder", "GraphValue", "from_traced", "record"]
 __all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StaysInGraph", "StillRunning"]
@@ -234,7 +240,7 @@ __all__ += [
 # what an operator that takes functions is written with (docs/explanation/higher-order-operators.md)
 __all__ += ["EVERYTHING", "NOTHING", "BodyGraph", "BodyRecorder", "BodyTrace", "Permits", "leaf_of"]
 __all__ += ["argument", "call", "frame_for", "function_frame", "record_wrapping", "wrapped"]
-__all__ += ["LEAF", "Spec", "broadcast", "flatten", "unflatten"]
+__all__ += ["LEAF", "Spec", "broadcast", "flatten", "repeated", "unflatten"]
 # likewise, for what operators do to values
 __all__ += [
     "NONE",
@@ -245,6 +251,23 @@ __all__ += [
     "attributes_of",
     "dict_items",
 ]
+__all__ += [
+    "Differentiated",
+    "GlobalModes",
+    "InferenceModes",
+    "Overrides",
+    "Transforms",
+    "in_transform",
+    "is_surrounded",
+]
 __all__ += ["RUNS_NATIVELY", "call_after_graph", "pass_hooks", "passes_hooks", "reached_leaves"]
-__all__ += ["hooks_in_graph", "place_hook", "pure_hook", "run_natively", "wrap_paths"]
+__all__ += [
+    "EqualObjects",
+    "RepeatedCalls",
+    "hooks_in_graph",
+    "place_hook",
+    "pure_hook",
+    "run_natively",
+]
+__all__ += ["CarriedPaths", "wrap_paths"]
 __all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

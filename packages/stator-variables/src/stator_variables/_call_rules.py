@@ -6,8 +6,9 @@ made anew with equal code: such a handler gets the function as its first argumen
 
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
+import attrs
 import stator_guards as guards
 from stator_bytecode import Result, Unsupported
 from torch.fx import GraphModule
@@ -32,6 +33,8 @@ from stator_variables._tensors import (
     _subclasses,
     _torch_calls,
 )
+from stator_variables._trace._capture_state import CaptureState
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 from stator_variables._trackers import FunctionTracker
 
@@ -125,7 +128,7 @@ def _recorded(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -
     if not _torch_calls.is_recorded(function.real):
         return MISSING
     given = (*args, *kwargs.values())
-    if t.overrides.modes or (t.overrides.subclasses and _override.among(given)):
+    if t.state(Overrides).modes or (t.state(Overrides).subclasses and _override.among(given)):
         return MISSING
     if not all(map(_torch_calls.is_operand, given)):
         return MISSING
@@ -157,6 +160,22 @@ def _allowed_in_graph(t: Space, function: VariableTracker, args: Args, kwargs: K
     return _torch_calls.record(t, function.real, list(args), kwargs)
 
 
+@attrs.define(eq=False)
+class Assumptions(CaptureState):
+    """The results that the program has declared to hold for all calls."""
+
+    may_repeat: ClassVar[bool] = True
+
+    are_made: bool = False
+
+    def moment(self) -> tuple[Any, ...]:
+        return ()
+
+    def bound_to_process(self) -> str:
+        text = "it calls a function whose result is assumed to be constant"
+        return text if self.are_made else ""
+
+
 def _assumed_constant(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
     """Call what the user marked as constant, on what is known of the arguments, and keep the
     result."""
@@ -165,7 +184,7 @@ def _assumed_constant(t: Space, function: VariableTracker, args: Args, kwargs: K
         return MISSING
     values = [_known(t, arg) for arg in args]
     named = {name: _known(t, arg) for name, arg in kwargs.items()}
-    t.assumes = True
+    t.state(Assumptions).are_made = True
     result = real(*values, **named)
     return t.wrap(result, guards.CapturedSource(f"result of {real.__name__}", result))
 

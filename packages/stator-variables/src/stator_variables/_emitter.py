@@ -22,13 +22,14 @@ from stator_guards import CallSource, CapturedSource, LiteralSource, ParameterSo
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._runtime._support import base_of_c, living
 from stator_variables._space import Space
+from stator_variables._trace._capture_state import Phase
 from stator_variables._trace._drawn import is_drawn
 from stator_variables._tracker import DELETED, VariableTracker, is_pending, real_of, source_of
 
 
 @define(eq=False)
 class Later:
-    """Lines that wait for others, which may need nothing of what they make."""
+    """Lines that wait for the effects of a phase, which may need nothing of what they make."""
 
     lines: list[str] = Factory(list)
     made: list[tuple[str, Any]] = Factory(list)
@@ -41,14 +42,12 @@ class Emitter:
     t: Space
     makes_tracebacks: bool = False  # the frames that exceptions were raised in have ended
     loads: list[str] = Factory(list)
-    early: list[str] = Factory(list)  # effects ahead of the graph
-    draws: list[str] = Factory(list)  # steps on random streams ahead of the graph
-    late_draws: list[str] = Factory(list)  # and after it
+    ahead: list[str] = Factory(list)  # ahead of what the graph takes
+    early: list[str] = Factory(list)  # ahead of the graph, behind what it takes
+    behind: list[str] = Factory(list)  # right behind the graph
     lines: list[str] = Factory(list)
     effects_start: int = 0  # the lines from here on change existing objects
-    # what hashes keys of the program, which read what effects write
-    by_user_code: Later = Factory(Later)
-    last: Later = Factory(Later)  # what has to wait for all effects
+    later: dict[Phase, Later] = Factory(lambda: {phase: Later() for phase in Phase})
     captured: dict[str, Any] = Factory(dict)
     outputs: list[Any] = Factory(list)  # GraphValue values the graph has to give
     gradients: list[Source | None] = Factory(list)  # the tensors whose `.grad` the lines assign
@@ -208,16 +207,16 @@ class Emitter:
                 raise self.refuse(vt)
         self.lines[start:] = [*kept, f"{name} = {text}", *waiting]
 
-    def bind_later(self, later: Later, vt: VariableTracker, text: str) -> str:
+    def bind_later(self, phase: Phase, vt: VariableTracker, text: str) -> str:
         """A new object that can be made only then, so that no other object may need it before."""
-        name = self.reserve(vt)
+        name, later = self.reserve(vt), self.later[phase]
         later.lines.append(f"{name} = {text}")
         later.made.append((name, vt))
         return name
 
-    def release(self, later: Later) -> None:
-        """Append the deferred lines, whose dependencies are written; nothing has to wait for them
-        from here on."""
+    def release(self, phase: Phase) -> None:
+        """Append the lines that waited for a phase; nothing has to wait for it from here on."""
+        later = self.later[phase]
         for name, vt in later.made:
             if any(refers_to(line, name) for line in self.lines):
                 raise self.refuse(vt)

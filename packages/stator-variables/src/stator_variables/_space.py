@@ -5,8 +5,9 @@ Every function of the data model takes it first, as `t`.
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -15,8 +16,6 @@ from stator_bytecode import VALUE, Frame, Instruction, Invoke, Result, Then, aft
 from stator_bytecode.errors import NOWHERE, SourceSpan, Unsupported
 from stator_guards import (
     CapturedSource,
-    EqualFacts,
-    EqualRoots,
     Guard,
     Kind,
     Length,
@@ -24,17 +23,14 @@ from stator_guards import (
     SameObject,
     ShapeExpression,
     Source,
-    Truth,
 )
 
 from stator_variables._operations import Operations
-from stator_variables._runtime._support import is_new_in_each_call
 from stator_variables._trace._capture_state import CaptureStates, S
-from stator_variables._trace._drawn import Streams, is_drawn
+from stator_variables._trace._equal_objects import EqualObjects
 from stator_variables._trace._graph import GraphRecorder
 from stator_variables._trace._heap import Heap
 from stator_variables._trace._journal import Journal
-from stator_variables._trace._late_import import LateImport
 from stator_variables._trace._lifetimes import Lifetimes
 from stator_variables._trace._memory import InputMemory
 from stator_variables._trace._policy import Policy
@@ -59,28 +55,6 @@ class Progress:
 
 
 @define(eq=False)
-class InferenceModes:
-    entered: list[Any] = Factory(list)  # while tracing, outermost first
-    ever: bool = False  # some were
-    # those that the end of the graph left, for the entry to enter
-    left: list[Any] = Factory(list)
-
-
-@define(eq=False)
-class Overrides:
-    """The overrides by `__torch_function__` that are active for functions of torch."""
-
-    modes: tuple[Any, ...] = ()  # entered while tracing, the innermost last
-    depth: int = 0  # how many of them are under way
-    subclasses: bool = False  # one of tensors was met
-    off: bool = Factory(lambda: not torch._C._is_torch_function_enabled())  # none is
-
-
-FEWEST_ALIKE = 3
-"""The number of objects from which on equal facts about them are one guard."""
-
-
-@define(eq=False)
 class Space(Operations):
     """See the module.
 
@@ -92,40 +66,22 @@ class Space(Operations):
     policy: Policy = Factory(Policy)
     journal: Journal = Factory(Journal)
     guards: dict[Any, Guard] = Factory(dict)
-    alike: dict[EqualFacts, dict[Source, None]] = Factory(dict)  # of several objects each
     heap: Heap = Factory(Heap)
     lifetimes: Lifetimes = Factory(lambda self: Lifetimes(self.heap), takes_self=True)
     states: CaptureStates = Factory(CaptureStates)  # of captures
-    # transforms of torch.func that are under way, outermost first
-    levels: list[str] = Factory(list)
-    # settings written while tracing -> their value at the start
-    modes: dict[Any, Any] = Factory(dict)
-    makes_leaves: bool = False  # `_tensors/_new_leaves.py`
-    is_sealed: bool = False  # a compiler can take no further operator into the graph
-    inference: InferenceModes = Factory(InferenceModes)
     frame: Frame | None = None
     instruction: Instruction | None = None
     machine: Any = None
     progress: Progress = Factory(Progress)
-    lookups: dict[Any, Any] = Factory(dict)  # class attribute lookups already guarded
     shared: dict[Any, Any] = Factory(dict)  # objects that equal requests are to share
-    late_import: LateImport | None = None  # at which the trace broke, to be made again behind it
-    read_twice: bool = False  # a tensor, by two of the paths that a break carried: `_paths.py`
     # per open body: what was changed in it, and where
     touched: list[dict[int, Any]] = Factory(list)
-    hooks: tuple[Any, ...] = ()  # calls that register hooks for gradients, or take them back
-    differentiates: bool = False  # an operator of the graph is a backward
-    has_reentrant: bool | None = None  # checkpoint, in the graph; None if it has no checkpoint
-    assumes: bool = False  # a result that the program has declared to hold for all calls
-    memory: InputMemory = Factory(InputMemory)
-    overrides: Overrides = Factory(Overrides)
-    streams: Streams = Factory(Streams)  # steps on streams of random numbers
     builders: Any = None  # a `BuilderTable` from outside
-    equal_calls: Any = None  # a `CallRepeater`, or None: each call is interpreted
 
     def state(self, cls: type[S]) -> S:
         """Return the state of a capture in this trace."""
-        return self.states.get(cls)
+        made: Any = self.states.made.get(cls)
+        return self.states.make(cls) if made is None else made
 
     # -- where the program is ----------------------------------------------------------------------
     def where(self) -> SourceSpan:
@@ -172,28 +128,21 @@ class Space(Operations):
             source, kind = kind.other, type(kind)(source)  # which may be another the next time
         if source is None or (type(source) is CapturedSource and not kind.of_contents):
             return
-        if self.heap.is_of_made(source) or (self.makes_leaves and is_new_in_each_call(source)):
+        if self.heap.is_of_made(source):
             return
-        if self.streams.steps and is_drawn(source):
-            raise self.unsupported(
-                "random-value", "a decision by a value that is drawn at random on each call"
-            )
+        for state in self.states.of_sources:
+            if not state.needs_guard(self, source):
+                return
         key = (source, type(kind), kind.merge_key)
         if key not in self.guards:
             self.guards[key] = Guard(source, kind, self.program_line() if where is None else where)
         if type(kind) is Length:
             self.guards.pop((source, LongerThan, None), None)  # which follows
 
-    def guard_alike(self, facts: EqualFacts, root: Source) -> None:
-        """Rely on facts of an existing object that are known of others."""
-        self.alike.setdefault(facts, {})[root] = None
-
     def every_guard(self) -> Iterator[Guard]:
         """Yield the guards so far, those on several objects alike with a copy for each object."""
         yield from self.guards.values()
-        for facts, roots in self.alike.items():
-            for root in roots:
-                yield from facts.about(root)
+        yield from self.state(EqualObjects).guards()
 
     def rely(self, relation: ShapeExpression) -> None:
         """Rely on a relation of several values."""
@@ -220,15 +169,15 @@ class Space(Operations):
     def caller_modes(self) -> Iterator[None]:
         """Global modes as the caller has them: what a guard records has to be what the next call
         finds."""
-        with self.inference.entered[0].outside() if self.inference.entered else nullcontext():
-            here = {setting: setting.now for setting in self.modes}
-            for setting, start in self.modes.items():
-                setting.set(start)
-            try:
-                yield
-            finally:
-                for setting, now in here.items():
-                    setting.set(now)
+        with ExitStack() as stack:
+            for state in self.states.of_modes:
+                stack.enter_context(state.outside())
+            yield
+
+    def restore_modes(self) -> None:
+        """Put global modes back as they were when tracing started."""
+        for state in self.states.of_modes:
+            state.restore()
 
     # -- the heap ----------------------------------------------------------------------------------
     def write(self, tracker: VariableTracker, **fields: Any) -> None:
@@ -257,26 +206,14 @@ class Space(Operations):
 
     def keep_apart(self, source: Source, tensor: torch.Tensor) -> None:
         """Record an input, which may share memory with another only where guards can detect it."""
-        if (refused := self.memory.add(source, tensor)) is not None:
+        if (refused := self.state(InputMemory).add(source, tensor)) is not None:
             raise self.unsupported(*refused)
 
     def finish_guards(self) -> list[Guard]:
         """Return all guards, with those on identities, ends and memory; equal facts about several
         objects are one guard."""
-        for source, kind in self.heap.facts():
+        parts = self.heap.facts(), self.lifetimes.facts(), self.states.facts(self)
+        for source, kind in chain.from_iterable(parts):
             self.guard(source, kind)
-        for fact in self.lifetimes.facts():
-            self.guard(fact, Truth(True))
-        for fact in self.memory.facts():
-            if not self.graph.is_pure:
-                self.guard(fact, Truth(True))
-        for fact in self.memory.facts_of_copies():
-            self.guard(fact, Truth(True))
-        equal = []
-        for facts, roots in self.alike.items():
-            if len(roots) >= FEWEST_ALIKE:
-                equal.append(EqualRoots.guard(facts, roots))
-                continue
-            for guard in (guard for root in roots for guard in facts.about(root)):
-                self.guard(guard.source, guard.kind, guard.where)
-        return [*self.guards.values(), *equal]
+        joined = self.state(EqualObjects).finish(self)
+        return [*self.guards.values(), *joined]

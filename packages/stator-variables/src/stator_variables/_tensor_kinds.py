@@ -12,6 +12,7 @@ from stator_variables._emitter import Emitter, StaysInGraph, filled
 from stator_variables._runtime._support import as_subclass
 from stator_variables._space import Space
 from stator_variables._trace._graph import GraphValue
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, VariableTracker
 
 
@@ -47,16 +48,16 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
         self.cls = cls
 
     def get_attribute(self, t: Space, name: str) -> Result:
-        return MISSING if t.overrides.modes else t.read_tensor(self, name)
+        return MISSING if t.state(Overrides).modes else t.read_tensor(self, name)
 
     def iter(self, t: Space) -> Any:
-        return MISSING if t.overrides.modes else t.iterate_tensor(self)
+        return MISSING if t.state(Overrides).modes else t.iterate_tensor(self)
 
     def length(self, t: Space) -> Result:
-        return MISSING if t.overrides.modes else t.length_of_tensor(self)
+        return MISSING if t.state(Overrides).modes else t.length_of_tensor(self)
 
     def get_item(self, t: Space, key: VariableTracker) -> Result:
-        return MISSING if t.overrides.modes else t.record_item(self, key)
+        return MISSING if t.state(Overrides).modes else t.record_item(self, key)
 
     def set_item(self, t: Space, key: VariableTracker, new: VariableTracker) -> Result:
         return self.operate(t, operator.setitem, self, key, new)

@@ -28,6 +28,7 @@ from stator_variables import (
     Permits,
     Space,
     TensorTracker,
+    Transforms,
     TupleTracker,
     VariableTracker,
     attributes_of,
@@ -165,7 +166,7 @@ class Applying:
     def check_rule(self) -> None:
         """Reject a rule of the program's for vmap where it is used: it takes the batches, of which
         a body sees slices."""
-        if "vmap" in self.t.levels and self.cls.vmap is not Function.vmap:
+        if "vmap" in self.t.state(Transforms).names and self.cls.vmap is not Function.vmap:
             raise self.refuse("a vmap of its own")
 
     def take_defaults(self) -> Gradients:

@@ -22,6 +22,7 @@ from stator_variables import (
     Args,
     BodyTrace,
     ConstantTracker,
+    Differentiated,
     FunctionTable,
     Kwargs,
     Permits,
@@ -34,9 +35,11 @@ from stator_variables import (
     from_traced,
     grad_mode,
     is_a,
+    is_surrounded,
     known_value,
     real_of,
     record_wrapping,
+    repeated,
     wrap,
 )
 from torch.fx import GraphModule
@@ -72,34 +75,24 @@ def checkpoint(
         return (yield from _reentrant(t, args[0], args[1:], options))
     once = not torch.is_grad_enabled()
     with BodyTrace(t, "wrap_body", Permits(effects=True, writes=once, aliases=True)) as body:
-        with _drawing_again(t, not once):
+        with repeated(t, not once):
             result = yield from body.run(args[0], args[1:], kwargs)
         graph = body.wrapping(result)
         repeats = not once and t.policy.repeats_effects and body.has_effects()
     if not once:
-        t.journal.assign(t, has_reentrant=bool(t.has_reentrant))
+        t.journal.assign(t.state(Differentiated), has_checkpoint=True)
     if policy is not None:
         graph.module.meta["_checkpoint_context_fn"] = policy
     if not repeats:
         return record_wrapping(t, checkpointed, graph, "wrap_body", result, **options)
 
     # plain Python runs the function once more in backward, effects included
-    if t.touched or t.levels or t.overrides.modes:
+    if is_surrounded(t):
         raise t.unsupported("effect-in-body", "effects of a checkpoint inside of another operator")
     target = RepeatingCheckpoint()
     record_wrapping(t, target, graph, "wrap_body", result, **options)
     call_after_graph(t, target.recompute_with, args, kwargs)
     return result
-
-
-@contextmanager
-def _drawing_again(t: Space, is_run_again: bool) -> Iterator[None]:
-    """Refuse draws from streams of random numbers in a function that is run again."""
-    t.streams.repeated += is_run_again
-    try:
-        yield
-    finally:
-        t.streams.repeated -= is_run_again
 
 
 class RepeatingCheckpoint:
@@ -174,7 +167,7 @@ def _reentrant(
         leaves, spec = flatten(t, result)
         _refuse_results(t, leaves, spec)
         graph, _ = body.flat(result)
-    t.journal.assign(t, has_reentrant=True)
+    t.journal.assign(t.state(Differentiated), has_reentrant=True)
     held = t.graph.install("wrap_body", graph.module)
     inputs = [vt.traced for vt in tensors]
     given = t.graph.call(

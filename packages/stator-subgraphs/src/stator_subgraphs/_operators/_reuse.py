@@ -21,6 +21,7 @@ from stator_variables import (
     UNTOLD,
     Args,
     ConstantTracker,
+    GlobalModes,
     Kwargs,
     Space,
     Spec,
@@ -68,7 +69,7 @@ class RegionCall:
         kinds = [(first[id(_identity(leaf))], _kind(leaf)) for leaf in leaves]
         modes = [
             torch.is_grad_enabled(),
-            *((setting.text, setting.key, setting.now) for setting in t.modes),
+            *((setting.text, setting.key, setting.now) for setting in t.state(GlobalModes).starts),
         ]
         return cls(t, leaves, (id(real_of(function)), tuple(kwargs), spec, kinds, modes))
 

@@ -41,6 +41,7 @@ from stator_variables import (
     flatten,
     from_traced,
     grad_mode,
+    in_transform,
     is_a,
     record,
     unflatten,
@@ -126,11 +127,8 @@ class Transformed:
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> OperationSteps:
         self.body.touched.clear()  # what was made to be handed in
-        self.t.levels.append(self.name)
-        try:
+        with in_transform(self.t, self.name):
             result = yield from self.body.run(function, args, kwargs)
-        finally:
-            self.t.levels.pop()
         self.body.roots = [function, *self.handed]  # the structures around are the body's own
         return result
 

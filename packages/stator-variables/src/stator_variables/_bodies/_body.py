@@ -32,6 +32,8 @@ from stator_variables._objects._dict_entries import forget_undone
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._trace._graph import BodyGraph, BodyRecorder, GraphValue
+from stator_variables._trace._overrides import Overrides
+from stator_variables._trace._repeated_bodies import RepeatedBodies
 from stator_variables._tracker import Args, Kwargs, VariableTracker, is_a, is_pending
 
 
@@ -67,8 +69,7 @@ class BodyTrace:
     # an object that represents another one outside: nothing outside may hold it
     private: VariableTracker | None = None
     touched: dict[int, tuple[Any, SourceSpan]] = Factory(dict)
-    _modes: dict[Any, Any] = Factory(dict)
-    _heard: tuple[Any, ...] = ()
+    _kept: dict[type, Any] = Factory(dict)
     _effects: dict[type, Any] = Factory(dict)
     _resumed: int = 0
     _generators: int = 0
@@ -76,16 +77,15 @@ class BodyTrace:
     _written: set[int] = Factory(set)
 
     def __enter__(self) -> BodyTrace:
-        if not all(map(self._can_be_under, self.t.overrides.modes)):
+        if not all(map(self._can_be_under, self.t.state(Overrides).modes)):
             raise self.t.unsupported(
                 "mode-value", "a body of an operator under a mode for every function of torch"
             )
         self.recorder = self.t.graph.subgraph(self.name)
         self.recorder.__enter__()
         self.t.touched.append(self.touched)
-        self.t.streams.repeated += not self.permits.effects
-        self._modes = {setting: setting.now for setting in self.t.modes}
-        self._heard = self.t.overrides.modes
+        self.t.state(RepeatedBodies).count += not self.permits.effects
+        self._kept = self.t.states.kept_by_body()
         self._effects = self.t.states.effects()
         self._resumed = len(self.t.machine.journal.entries)
         self._generators = len(self.t.lifetimes.generators)
@@ -95,7 +95,7 @@ class BodyTrace:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.t.touched.pop()
-        self.t.streams.repeated -= not self.permits.effects
+        self.t.state(RepeatedBodies).count -= not self.permits.effects
         self.recorder.__exit__(kind, error, trace)
         if isinstance(error, Unsupported):
             error.detail = f"{error.detail or error.reason}, in the body {self.name}"
@@ -188,10 +188,7 @@ class BodyTrace:
 
         Raises Unsupported if it may not, or left a mode changed.
         """
-        if (
-            any(setting.now != before for setting, before in self._modes.items())
-            or self._new_modes()
-        ):
+        if self._kept != self.t.states.kept_by_body():
             raise self.t.unsupported("effect-in-body", "a global mode that stays changed")
         if not self.permits.effects and self.t.states.effects() != self._effects:
             raise self.t.unsupported("effect-in-body", "an effect that comes behind the graph")
@@ -228,14 +225,6 @@ class BodyTrace:
             return False
         forget_undone(self.t, vt)
         return not vt.log and not vt.undecided
-
-    def _new_modes(self) -> bool:
-        new = [
-            setting.now != start
-            for setting, start in self.t.modes.items()
-            if setting not in self._modes
-        ]
-        return any(new) or self.t.overrides.modes != self._heard
 
 
 def _is_in_graph(vt: Any) -> bool:

@@ -26,6 +26,7 @@ from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._protocols import _containers, _folding, _operators
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import NONE, ClassTracker, ConstantTracker, is_none
 
@@ -159,7 +160,7 @@ def _converted(t: Space, cls: type, method: str, args: Args, kwargs: Kwargs) -> 
             if vt.cls is cls
             else _torch_calls.record(t, getattr(torch, f"sym_{cls.__name__}"), [vt])
         )
-    if vt.base is Tensor and not t.overrides.modes:
+    if vt.base is Tensor and not t.state(Overrides).modes:
         return _converted(t, cls, method, [_torch_calls.record(t, "item", [vt])], {})
     bound = t.special(vt, method)
     if bound is MISSING and cls is int and defines(t, vt.cls, "__index__"):

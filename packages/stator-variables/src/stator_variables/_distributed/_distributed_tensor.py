@@ -29,6 +29,7 @@ from stator_variables._objects._wrap import new_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes, _torch_calls
 from stator_variables._trace._capture_state import CaptureState
+from stator_variables._trace._memory import InputMemory
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, is_a
 from stator_variables._trackers import ConstantTracker, TensorTracker
 
@@ -158,5 +159,5 @@ def _converted(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any:
     """Record a conversion, whose result may share memory with the tensor."""
     made = _torch_calls.record_without_modes(t, target, args, kwargs)
     for vt in (args[0], made):
-        t.memory.shown_twice.add(vt.example.untyped_storage()._cdata)
+        t.state(InputMemory).shown_twice.add(vt.example.untyped_storage()._cdata)
     return made

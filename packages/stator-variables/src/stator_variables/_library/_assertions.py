@@ -8,6 +8,7 @@ from stator_bytecode import Result
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._assertion import FAILED, check
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, is_a
 from stator_variables._trackers import NONE, ConstantTracker, NumberTracker, TensorTracker
 
@@ -51,7 +52,7 @@ def check_is_size(t: Space, args: Args, kwargs: Kwargs) -> Result:
 @handlers.handles(torch._check_tensor_all, torch._assert)
 def check_tensor(t: Space, args: Args, kwargs: Kwargs) -> Result:
     condition = args[0] if args else kwargs.get("cond", kwargs.get("condition"))
-    if t.overrides.modes:  # which its own code calls
+    if t.state(Overrides).modes:  # which its own code calls
         return MISSING
     if not is_a(condition, TensorTracker):
         return check_condition(t, [condition], {})

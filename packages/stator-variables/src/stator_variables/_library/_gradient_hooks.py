@@ -20,8 +20,8 @@ from stator_variables._tensors._differentiation import keep_history_for
 from stator_variables._tensors._history import history_of
 from stator_variables._tensors._hooks import (
     PLAIN,
+    Hooks,
     NodeTracker,
-    is_recordable,
     recorded_call,
     run_natively,
     write_calls,
@@ -31,6 +31,7 @@ from stator_variables._tensors._pure_hooks import (
     guard_functions,
     pure_hook,
 )
+from stator_variables._tensors._surroundings import is_surrounded
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     NONE,
@@ -48,7 +49,7 @@ _NODE: Any = vars(torch._C._FunctionBase)
 
 
 class HandleTracker(ObjectTracker):
-    """The handle of a hook, made after the graph by a call of `Space.hooks`. Its `id` is an
+    """The handle of a hook, made after the graph by one of `Hooks.calls`. Its `id` is an
     `IdTracker`: a number that no other handle has. `is_of_tensor`: the dictionary that it is for is
     not known."""
 
@@ -61,14 +62,15 @@ class HandleTracker(ObjectTracker):
     def rebuild(self, e: Emitter) -> str:
         """The calls before the one that gives it come first: hooks run in the order of
         registration."""
-        count = next(i for i, call in enumerate(e.t.hooks, 1) if call.result is self)
+        calls = e.t.state(Hooks).calls
+        count = next(i for i, call in enumerate(calls, 1) if call.result is self)
         written = e.once("hook calls", dict)
-        if e.t.hooks[count - 1].pure is not None:
-            run_natively(e.t, e.t.hooks[count - 1])
-            written.pop(id(e.t.hooks[count - 1]), None)
+        if calls[count - 1].pure is not None:
+            run_natively(e.t, calls[count - 1])
+            written.pop(id(calls[count - 1]), None)
         if False in written.values():  # inside of another one
             raise e.refuse(self)
-        write_calls(e, e.t.hooks[:count])
+        write_calls(e, calls[:count])
         return e.bind(self, "")
 
 
@@ -136,7 +138,7 @@ def retain_grad(t: Space, args: Args, kwargs: Kwargs) -> Result:
 def _may_wait(t: Space, vt: VariableTracker) -> bool:
     """Return True if it makes no difference for the tensor that the call is made after the
     graph."""
-    if not is_a(vt, TensorTracker) or vt.cls not in PLAIN or not is_recordable(t):
+    if not is_a(vt, TensorTracker) or vt.cls not in PLAIN or is_surrounded(t):
         return False
     example = vt.before.example
     if example.is_inference() or not example.requires_grad:
@@ -196,6 +198,6 @@ def name_of_node(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 @handlers.handles_each(_NODE[name] for name in ("register_hook", "register_prehook"))
 def register_on_node(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
-    if len(args) != 2 or kwargs or not is_a(args[0], NodeTracker) or not is_recordable(t):
+    if len(args) != 2 or kwargs or not is_a(args[0], NodeTracker) or is_surrounded(t):
         return MISSING
     return recorded_call(t, of, args, _new_handle(), args[0].tensor)

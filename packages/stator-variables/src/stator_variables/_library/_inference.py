@@ -17,8 +17,13 @@ from stator_bytecode import Result
 
 from stator_variables._objects import _dict_entries
 from stator_variables._space import Space
-from stator_variables._tensors._global_mode import GRAD, put
-from stator_variables._tensors._inference_mode import InferenceTracker, kept_modes, leave_mode
+from stator_variables._tensors._global_mode import GRAD, GlobalModes, put
+from stator_variables._tensors._inference_mode import (
+    InferenceModes,
+    InferenceTracker,
+    kept_modes,
+    leave_mode,
+)
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, is_a
 from stator_variables._trackers import NONE
 
@@ -32,21 +37,18 @@ def enter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     mode = MISSING if namespace is None else t.lookup(namespace, "mode")
     if mode is MISSING or not isinstance(mode.constant(), bool):
         return MISSING
-    outside = (
-        t.inference.entered[0].before[0]
-        if t.inference.entered
-        else torch.is_inference_mode_enabled()
-    )
+    modes = t.state(InferenceModes)
+    outside = modes.entered[0].before[0] if modes.entered else torch.is_inference_mode_enabled()
     if outside and not mode.value:
         raise t.unsupported("mode-value", "leaving the inference mode that the whole graph runs in")
-    t.modes.setdefault(GRAD, GRAD.now)  # as it is outside
+    t.state(GlobalModes).starts.setdefault(GRAD, GRAD.now)  # as it is outside
     made = InferenceTracker(mode.value, kept_modes(t))
-    t.inference.ever = True
+    modes.ever = True
     # also before it is set the first time: a rollback needs the earlier value
     put(t, GRAD, not mode.value, mode.value)
     made.enter()
-    t.inference.entered.append(made)
-    t.journal.record(lambda: t.inference.entered.pop().leave())
+    modes.entered.append(made)
+    t.journal.record(lambda: modes.entered.pop().leave())
     _dict_entries.set_name(t, namespace, _CONTEXT, made)
     return NONE
 
@@ -54,11 +56,7 @@ def enter(t: Space, args: Args, kwargs: Kwargs) -> Result:
 @handlers.handles(torch.inference_mode.__exit__)
 def leave(t: Space, args: Args, kwargs: Kwargs) -> Result:
     entered = MISSING if args[0].namespace is None else t.lookup(args[0].namespace, _CONTEXT)
-    if (
-        not is_a(entered, InferenceTracker)
-        or not t.inference.entered
-        or t.inference.entered[-1] is not entered
-    ):
+    if not is_a(entered, InferenceTracker) or t.state(InferenceModes).entered[-1:] != [entered]:
         return MISSING
     leave_mode(t)
     return NONE

@@ -27,7 +27,8 @@ from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _indexing_mode, _torch_calls, _torch_functions
 from stator_variables._tensors import _torch_state as state
-from stator_variables._tensors._global_mode import NESTING, Setting, nesting, put
+from stator_variables._tensors._global_mode import NESTING, GlobalModes, Setting, nesting, put
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import (
     MISSING,
     Args,
@@ -59,7 +60,7 @@ def write(t: Space, args: Args, kwargs: Kwargs, of: Any) -> None:
     value = given[0] if len(given) == 1 else given
     if not _is_accepted(t, setting, value):
         return
-    if setting not in t.modes and state.is_guarded(row.read):
+    if setting not in t.state(GlobalModes).starts and state.is_guarded(row.read):
         t.guard(CallSource(row.read, *_captured(key)), equal_to(setting.now))
     if value != setting.now or of not in state.INDEPENDENT:
         put(t, setting, value)
@@ -117,7 +118,11 @@ def read(t: Space, args: Args, kwargs: Kwargs, of: Any) -> VariableTracker:
     source = CallSource(of, *_captured(values))
     if _is_set(t, of, tuple(values)):
         return _new_values.fresh(t, of(*values))
-    if not (changed := [setting for setting in t.modes if state.is_guarded(setting.read)]):
+    if not (
+        changed := [
+            setting for setting in t.state(GlobalModes).starts if state.is_guarded(setting.read)
+        ]
+    ):
         result = of(*values)
         is_atom = not isinstance(result, list | tuple)
         return t.wrap(result, source) if is_atom else _guarded(t, source, result, result)
@@ -128,7 +133,7 @@ def read(t: Space, args: Args, kwargs: Kwargs, of: Any) -> VariableTracker:
 
 def _is_set(t: Space, of: object, key: tuple[Any, ...]) -> bool:
     """Return True if the result is what the region has set."""
-    return any(setting.read is of and setting.key == key for setting in t.modes)
+    return any(setting.read is of and setting.key == key for setting in t.state(GlobalModes).starts)
 
 
 @contextlib.contextmanager
@@ -136,7 +141,7 @@ def _as_at_start(t: Space, settings: list[Setting]) -> Iterator[None]:
     """Take settings back for a moment: one may decide what the query of another gives."""
     present = [(setting, setting.now) for setting in settings]
     for setting in reversed(settings):
-        setting.set(t.modes[setting])
+        setting.set(t.state(GlobalModes).starts[setting])
     yield
     for setting, value in present:
         setting.set(value)
@@ -227,19 +232,19 @@ def push_mode(t: Space, args: Args, kwargs: Kwargs) -> None:
             "mode-value", f"a {args[0].cls.__qualname__} for every function of torch"
         )
     else:
-        t.journal.assign(t.overrides, modes=(*t.overrides.modes, args[0]))
+        t.journal.assign(t.state(Overrides), modes=(*t.state(Overrides).modes, args[0]))
 
 
 @handlers.handles(torch._C._pop_torch_function_stack)
 def pop_mode(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Return a result that no one reads for the mode of indexing, which keeps its own state."""
-    if not (INDEXING.now or t.overrides.modes):
+    if not (INDEXING.now or t.state(Overrides).modes):
         raise t.unsupported("mode-value", "a mode that was entered elsewhere")
     if INDEXING.now:
         put(t, INDEXING, INDEXING.now - 1)
         return NONE
-    *outer, left = t.overrides.modes
-    t.journal.assign(t.overrides, modes=tuple(outer))
+    *outer, left = t.state(Overrides).modes
+    t.journal.assign(t.state(Overrides), modes=tuple(outer))
     return left
 
 

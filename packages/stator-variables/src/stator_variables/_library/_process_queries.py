@@ -17,7 +17,7 @@ from torch.utils._config_module import ConfigModule
 from stator_variables._objects import _new_values
 from stator_variables._objects._wrap import equal_to
 from stator_variables._space import Space
-from stator_variables._tensors._global_mode import Setting, put
+from stator_variables._tensors._global_mode import GlobalModes, Setting, put
 from stator_variables._tracker import (
     MISSING,
     Args,
@@ -90,7 +90,7 @@ _MADE_ON_DEMAND = (
 def made_on_demand(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Return an attribute that is looked up, or made and stored, on first use."""
     owner, name = args
-    if _option(owner.real, name.constant()) in t.modes:
+    if _option(owner.real, name.constant()) in t.state(GlobalModes).starts:
         return _new_values.fresh(t, getattr(owner.real, name.value))
     try:
         found = getattr(owner.real, name.constant())
@@ -113,7 +113,7 @@ def set_option(t: Space, args: Args, kwargs: Kwargs) -> None:
     if not isinstance(value, int | float | str | None):
         raise t.unsupported("mode-value", f"setting {name} of {owner.__name__} to an object")
     option = _option(owner, name)
-    if option not in t.modes:
+    if option not in t.state(GlobalModes).starts:
         source = CallSource(
             getattr, CapturedSource(owner.__name__, owner), CapturedSource(name, name)
         )

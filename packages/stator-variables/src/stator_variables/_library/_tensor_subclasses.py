@@ -28,6 +28,7 @@ from stator_variables._tensors._subclasses import (
     has_own_dispatch,
     with_overrides,
 )
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     NONE,
@@ -60,7 +61,7 @@ def hand_on(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Implement the helper that functions of torch in Python call after they found an override."""
     public, relevant, *rest = args
     given = operands(relevant.items)
-    return dispatch(t, public, [] if t.overrides.off else overloaded(t, given), rest, kwargs)
+    return dispatch(t, public, [] if t.state(Overrides).off else overloaded(t, given), rest, kwargs)
 
 
 @handlers.handles_each(
@@ -72,22 +73,22 @@ def has_torch_function(t: Space, args: Args, kwargs: Kwargs, of: int) -> Constan
 
 @handlers.handles(_C._is_torch_function_enabled)
 def is_enabled(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    return ConstantTracker(not t.overrides.off)
+    return ConstantTracker(not t.state(Overrides).off)
 
 
 @handlers.handles_each(
     {_C._is_torch_function_mode_enabled: bool, _C._len_torch_function_stack: int}
 )
 def count_modes(t: Space, args: Args, kwargs: Kwargs, of: type) -> VariableTracker:
-    return ConstantTracker(of(len(t.overrides.modes) + _C._len_torch_function_stack()))
+    return ConstantTracker(of(len(t.state(Overrides).modes) + _C._len_torch_function_stack()))
 
 
 @handlers.handles(_C._get_function_stack_at)
 def mode_at(t: Space, args: Args, kwargs: Kwargs) -> Result:
     where = args[0].constant()
-    if where not in range(len(t.overrides.modes)) or _C._len_torch_function_stack():
+    if where not in range(len(t.state(Overrides).modes)) or _C._len_torch_function_stack():
         raise t.unsupported("mode-value", "a mode that was entered elsewhere")
-    return t.overrides.modes[where]
+    return t.state(Overrides).modes[where]
 
 
 # -- torch's default override ----------------------------------------------------------------------
@@ -148,15 +149,15 @@ def disabling(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
 
 
 def _refuse_outside(t: Space) -> None:
-    if not t.overrides.depth:  # a break inside would have to enter it for real
+    if not t.state(Overrides).depth:  # a break inside would have to enter it for real
         raise t.unsupported("mode-value", "torch functions disabled by hand, outside of any")
 
 
 @handlers.handles(_Disabling.__enter__)
 def disable(t: Space, args: Args, kwargs: Kwargs) -> None:
     _refuse_outside(t)
-    t.journal.assign(args[0], members={None: t.overrides.off})
-    t.journal.assign(t.overrides, off=True)
+    t.journal.assign(args[0], members={None: t.state(Overrides).off})
+    t.journal.assign(t.state(Overrides), off=True)
 
 
 @handlers.handles(_Disabling.__exit__)
@@ -165,7 +166,7 @@ def enable(t: Space, args: Args, kwargs: Kwargs) -> None:
         raise t.unsupported(
             "mode-value", "torch functions enabled again that were disabled elsewhere"
         )
-    t.journal.assign(t.overrides, off=args[0].members[None])
+    t.journal.assign(t.state(Overrides), off=args[0].members[None])
 
 
 def _keywords(t: Space, named: VariableTracker | None) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from stator_variables._emitter import Emitter
 from stator_variables._runtime._support import give_warning_at
 from stator_variables._space import Space
 from stator_variables._trace._capture_state import CaptureState
+from stator_variables._trace._repeated_bodies import is_repeated
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import NONE, ClassTracker, ConstantTracker, NewClassTracker, is_none
 
@@ -65,7 +66,7 @@ def warn(t: Space, args: Args, kwargs: Kwargs) -> Any:
     is_plain = type(text) is str and type(level) is int and is_none(given.get("source", NONE))
     if not is_plain or category is MISSING or not given.keys() <= set(_NAMES):
         return MISSING
-    if t.streams.repeated or not is_only_shown(category):
+    if is_repeated(t) or not is_only_shown(category):
         return MISSING
 
     t.guard(CallSource(is_only_shown, CapturedSource("category", category)), Truth(True))

@@ -11,7 +11,12 @@ from stator_variables._objects import (
     _class_dicts,
     _lookup,
 )
-from stator_variables._objects._lookup import defines, guarded_lookup, rely_on_presence
+from stator_variables._objects._lookup import (
+    GuardedLookups,
+    defines,
+    guarded_lookup,
+    rely_on_presence,
+)
 from stator_variables._objects._substitutes import UNKNOWN, substitute
 from stator_variables._objects._wrap import ATOMS, behind_proxy
 from stator_variables._runtime._contents import may_override
@@ -86,9 +91,9 @@ def _set_of_existing(t: Space, cls: type, name: str, value: Any) -> None:
         if names.pop(name, True if was_there else None) is None:
             raise _refusal(t, cls, name)
         names |= {name: None} if was_there else {}
-    t.journal.record(t.lookups.clear)
+    t.journal.record(t.state(GuardedLookups).found.clear)
     t.write(written, names=names)
-    t.lookups.clear()
+    t.state(GuardedLookups).found.clear()
 
 
 def _named(cls: type, name: str) -> object:
@@ -104,7 +109,7 @@ def step(t: Space, made: Any, function: object, args: Args) -> None:
     t.journal.record(made.steps.pop)
     t.heap.trackers.pop(id(behind_proxy(vars(made.value))), None)
     t.mark_mutated(made)
-    t.lookups.clear()
+    t.state(GuardedLookups).found.clear()
 
 
 def run(t: Space, function: Any, args: Args) -> Any:

@@ -14,6 +14,7 @@ from attrs import Factory, define, field
 from stator_variables._emitter import Emitter, filled, made_empty, namespace_of
 from stator_variables._objects._keys import HashedTracker, runs_user_code
 from stator_variables._space import Space
+from stator_variables._trace._capture_state import Phase
 from stator_variables._tracker import DELETED, VariableTracker
 from stator_variables._trackers import NONE, is_none, is_self_contained
 
@@ -69,7 +70,7 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
         name = e.bind(self, _empty_dict(e, self))
         if self.cls is not collections.defaultdict and not is_none(self.default_factory):
             e.lines.append(f"{name}.default_factory = {e.expr(self.default_factory)}")
-        lines = e.by_user_code.lines if by_user_code else e.lines
+        lines = e.later[Phase.CHANGES].lines if by_user_code else e.lines
         # it may hold them, and they stand among its keys
         if not (by_user_code or all(it.exhausted for it in self.iterators)):
             e.unfilled.append(self)
@@ -83,7 +84,7 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
     def replay(self, e: Emitter) -> None:
         name = e.expr(self)
         lines = (
-            e.by_user_code.lines
+            e.later[Phase.CHANGES].lines
             if any(runs_user_code(hashed) for _, hashed, _, _ in self.log)
             else e.lines
         )

@@ -4,6 +4,7 @@ read."""
 import types
 from typing import Any
 
+import attrs
 from stator_guards import (
     CapturedSource,
     DictItemSource,
@@ -18,9 +19,23 @@ from stator_guards import (
 
 from stator_variables._runtime._contents import may_override
 from stator_variables._space import Space
+from stator_variables._trace._capture_state import CaptureState
 from stator_variables._tracker import MISSING, VariableTracker
 
 _get_dict = type.__dict__["__dict__"].__get__
+
+
+@attrs.define(eq=False)
+class GuardedLookups(CaptureState):
+    """The attributes of classes that were looked up, with guards."""
+
+    found: dict[Any, Any] = attrs.Factory(dict)
+
+    def moment(self) -> tuple[Any, ...]:
+        return ()
+
+    def release(self) -> None:
+        self.found.clear()
 
 
 def type_lookup(t: Space, cls: type, name: str) -> tuple[Any, Source | None]:
@@ -29,10 +44,11 @@ def type_lookup(t: Space, cls: type, name: str) -> tuple[Any, Source | None]:
     The binding is not done.
     """
     # By identity: a metaclass may define how classes are hashed.
-    known: tuple[Any, Source | None] | None = t.lookups.get((id(cls), name))
+    lookups = t.state(GuardedLookups).found
+    known: tuple[Any, Source | None] | None = lookups.get((id(cls), name))
     if known is None:
         t.heap.alive.append(cls)
-        known = t.lookups[id(cls), name] = mro_lookup(t, mro_of(t, cls), name)
+        known = lookups[id(cls), name] = mro_lookup(t, mro_of(t, cls), name)
     return known
 
 
@@ -57,9 +73,10 @@ def rely_on_method(t: Space, cls: type, name: str) -> None:
 
 def mro_lookup(t: Space, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
     key = (*map(id, mro), name)
-    if (known := t.lookups.get(key)) is None:
+    lookups = t.state(GuardedLookups).found
+    if (known := lookups.get(key)) is None:
         t.heap.alive.append(mro)
-        known = t.lookups[key] = _search(t, mro, name)
+        known = lookups[key] = _search(t, mro, name)
     return known
 
 

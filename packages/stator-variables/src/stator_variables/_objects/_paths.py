@@ -16,12 +16,25 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from attrs import define
 from stator_guards import Source
 from torch import Tensor
 
 from stator_variables._objects._wrap import wrap
 from stator_variables._space import Space
+from stator_variables._trace._capture_state import CaptureState
 from stator_variables._tracker import VariableTracker, pending
+
+
+@define(eq=False)
+class CarriedPaths(CaptureState):
+    """The paths that the break before has carried."""
+
+    are_read_twice: bool = False
+    """One tensor was read by two of them: the trace is made again."""
+
+    def moment(self) -> tuple[Any, ...]:
+        return ()
 
 
 def wrap_paths(t: Space, values: Sequence[object], sources: Sequence[Source]) -> list[Any]:
@@ -43,7 +56,7 @@ def _path(t: Space, value: object, source: Source) -> VariableTracker:
 
     def read() -> VariableTracker:
         if id(value) in t.heap.trackers:
-            t.read_twice = True
+            t.state(CarriedPaths).are_read_twice = True
             raise t.unsupported("reconstruction", "a tensor that a break carries twice")
         t.heap.trackers[id(value)] = t.heap.by_source[source] = path
         t.heap.alive.append(value)

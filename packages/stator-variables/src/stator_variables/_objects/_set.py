@@ -22,6 +22,7 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._keys import HashedTracker, Identity, UserHashResults, runs_user_code
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
+from stator_variables._trace._capture_state import Phase
 from stator_variables._tracker import MISSING, VariableTracker, is_a, is_pending, made_of
 
 CREATING = frozenset({"copy", "union", "intersection", "difference", "symmetric_difference"})
@@ -85,7 +86,7 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
                 e, by_user_code, name, steps or [("add", item) for item in self.entries.values()]
             )
             return name
-        bind = functools.partial(e.bind_later, e.by_user_code) if by_user_code else e.bind
+        bind = functools.partial(e.bind_later, Phase.CHANGES) if by_user_code else e.bind
         if self.cls is frozenset and [method for method, _ in steps] == ["update"]:
             whole = steps[0][1]
             return (
@@ -99,7 +100,9 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
         if issubclass(self.cls, frozenset):
             return filled(e, self, bind(self, made_empty(e, self.cls, f", [{items}]")))
         name = bind(self, made_empty(e, self.cls))
-        (e.by_user_code.lines if by_user_code else e.lines).append(f"set.update({name}, [{items}])")
+        (e.later[Phase.CHANGES].lines if by_user_code else e.lines).append(
+            f"set.update({name}, [{items}])"
+        )
         return filled(e, self, name)
 
     def replay(self, e: Emitter) -> None:
@@ -277,7 +280,7 @@ def _created(
     texts = [e.expr(operand) for operand in operands] if None in early else early
     text = f"{e.capture(vt.cls)}.{method}({', '.join(map(str, texts))})"
     if by_user_code:
-        return e.bind_later(e.by_user_code, vt, text)
+        return e.bind_later(Phase.CHANGES, vt, text)
     return e.bind(vt, text) if None in early else e.bind_early(vt, text)
 
 
@@ -292,7 +295,7 @@ def _early(e: Emitter, operand: VariableTracker) -> str | None:
 
 
 def write_steps(e: Emitter, by_user_code: bool, name: str, steps: list[SetStep]) -> None:
-    lines = e.by_user_code.lines if by_user_code else e.lines
+    lines = e.later[Phase.CHANGES].lines if by_user_code else e.lines
     lines += [
         f"set.{method}({name}{'' if item is None else f', {e.expr(_as_it_is(e, item))}'})"
         for method, item in steps

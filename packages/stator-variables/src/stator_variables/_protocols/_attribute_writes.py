@@ -19,6 +19,7 @@ from stator_variables._protocols import _attributes, _c_fields
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_a
 
 
@@ -36,7 +37,7 @@ def generic_set(t: Space, vt: Any, name: str, value: Any) -> Any:
     """`object.__setattr__`; `value` MISSING deletes."""
     _attributes.refuse_proxy(t, vt, name)
     if vt.base is torch.Tensor:
-        if t.overrides.modes and hasattr(torch.Tensor, name):
+        if t.state(Overrides).modes and hasattr(torch.Tensor, name):
             raise t.unsupported(
                 "mode-value", f"setting {name} of a tensor under a mode for functions of torch"
             )

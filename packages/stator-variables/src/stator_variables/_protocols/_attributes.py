@@ -52,6 +52,7 @@ from stator_variables._pure import CYTHON_FUNCTION
 from stator_variables._runtime._contents import has_member, may_override, plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _symbolic, _tensor_attributes
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import DELETED, MISSING, Args, VariableTracker, is_a
 from stator_variables._trackers import (
     BuiltinTracker,
@@ -322,7 +323,9 @@ def refuse_access(
 
 
 def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
-    is_overridden = is_a(vt, SubclassTracker) or (vt.base is torch.Tensor and t.overrides.modes)
+    is_overridden = is_a(vt, SubclassTracker) or (
+        vt.base is torch.Tensor and t.state(Overrides).modes
+    )
     if is_overridden and raw.__objclass__ is torch._C.TensorBase:
         return _subclasses.get_field(t, raw, vt, name)
     handler = t.handlers.get(raw)

@@ -6,6 +6,7 @@ import sys
 import types
 from typing import Any
 
+import attrs
 import torch
 from stator_bytecode import (
     BindingError,
@@ -45,6 +46,7 @@ from stator_variables._protocols import _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _torch_calls
+from stator_variables._trace._capture_state import CaptureState
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a, real_of
 from stator_variables._trackers import (
     NONE,
@@ -96,9 +98,11 @@ def call_function(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result
         if (found := t.call_by_rule(function, args, kwargs)) is not MISSING:
             return found
         _inlining.refuse_native(t, function)
-        if t.equal_calls is not None and _is_module_call(function.real, args):
-            found = t.equal_calls.repeated(function, args, kwargs)
-            return _observed(t, function, args, kwargs) if found is MISSING else found
+        if _is_module_call(function.real, args):
+            repeater = t.state(RepeatedCalls).repeater
+            if repeater is not None:
+                found = repeater.repeated(function, args, kwargs)
+                return _observed(t, function, args, kwargs) if found is MISSING else found
     for flag, what in REFUSED_FLAGS.items():
         if function.code.co_flags & flag:
             raise t.unsupported("async", f"a call of {what}, {function.qualname}")
@@ -111,6 +115,20 @@ def call_function(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result
     return Invoke(frame)
 
 
+@attrs.define(eq=False)
+class RepeatedCalls(CaptureState):
+    """Calls of modules that are recorded as equal ones were."""
+
+    repeater: Any = None
+    """Of the graph layer, as `stator_subgraphs` has one; None where each call is interpreted."""
+
+    def moment(self) -> tuple[Any, ...]:
+        return ()
+
+    def release(self) -> None:
+        self.repeater = None
+
+
 def _is_module_call(real: Any, args: Args) -> bool:
     """Return True for the call of an existing module, which runs its hooks and its `forward`."""
     return real is torch.nn.Module.__call__ and bool(args) and real_of(args[0]) is not MISSING
@@ -119,7 +137,7 @@ def _is_module_call(real: Any, args: Args) -> bool:
 def _observed(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Invoke:
     """Interpret a call that an equal one may repeat later."""
     frame = frame_for(t, function, args, kwargs)
-    frame.returned = t.equal_calls.begun(function, args, kwargs)
+    frame.returned = t.state(RepeatedCalls).repeater.begun(function, args, kwargs)
     return Invoke(frame)
 
 

@@ -7,7 +7,7 @@ from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, DictItemSource
 
 from stator_variables._space import Space
-from stator_variables._trace._late_import import LateImport
+from stator_variables._trace._late_import import LateImport, LateImports
 from stator_variables._tracker import VariableTracker
 
 
@@ -16,7 +16,7 @@ def late_import(t: Space, name: str, parts: Sequence[str], detail: str) -> Unsup
     late = LateImport.of(name, parts)
     is_unseen = t.policy.is_whole or (t.graph.is_pure and not t.heap.changed)
     if late not in (None, *t.policy.imported) and is_unseen and t.machine.outer is None:
-        t.late_import = late
+        t.state(LateImports).wanted = late
     return t.unsupported("import", detail, once=True)
 
 

@@ -45,6 +45,7 @@ from stator_variables._pure import is_number_of_numpy
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _assertion, _symbolic
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, VariableTracker
 from stator_variables._trackers import (
     ArrayTracker,
@@ -221,7 +222,11 @@ def _compared_if_bound(
 def _is_foreign_to_tensors(t: Space, receiver: VariableTracker, argument: VariableTracker) -> bool:
     """Return True for an object that is no number and has no `__torch_function__`: its own operator
     is called."""
-    if receiver.base is not Tensor or type(argument) is not ObjectTracker or t.overrides.modes:
+    if (
+        receiver.base is not Tensor
+        or type(argument) is not ObjectTracker
+        or t.state(Overrides).modes
+    ):
         return False
     return (
         not issubclass(argument.cls, numbers.Number)
@@ -396,7 +401,7 @@ def truth(t: Space, vt: Any) -> Result:
         return bool(_list.has_more(t, vt) or vt.contents(t))
     if vt.is_symbolic:
         return _truth_of_number(t, vt)
-    if vt.base is Tensor and not t.overrides.modes:
+    if vt.base is Tensor and not t.state(Overrides).modes:
         expected = _assertion.expected_truth(t)
         if expected is not None and _assertion.check(t, vt, expected):
             return expected

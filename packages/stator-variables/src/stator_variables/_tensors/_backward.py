@@ -22,7 +22,11 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
+from stator_variables._tensors._differentiated import Differentiated
+from stator_variables._tensors._global_mode import GlobalModes
 from stator_variables._tensors._history import reached_leaves
+from stator_variables._tensors._hooks import Hooks
+from stator_variables._tensors._surroundings import is_surrounded
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     NONE,
@@ -140,7 +144,7 @@ def _record(t: Space, target: Any, args: Args, kwargs: Kwargs, leaves: Sequence[
     traced = t.graph.call(target, operands, named)
     leaf_values = [leaf.before for leaf in leaves]
     t.graph.free_history(traced, leaf_values, is_freed=args[-1].constant() is not True)
-    t.journal.assign(t, differentiates=True)
+    t.journal.assign(t.state(Differentiated), has_backward=True)
     return _torch_calls.from_traced(t, traced, args)
 
 
@@ -180,23 +184,23 @@ def _is_tensor(vt: VariableTracker) -> bool:
 
 def _refuse_observed(t: Space) -> None:
     """Raise Unsupported where more than the gradients shows how a backward runs."""
-    if t.has_reentrant:
+    operators = t.state(Differentiated)
+    if operators.has_reentrant:
         raise _refusal(t, "a reentrant checkpoint")
     if not t.policy.runs_in_order:
-        if t.has_reentrant is not None:
+        if operators.has_checkpoint:
             raise _refusal(t, "a checkpoint, which a compiler would not compute again")
         if saves_by_hooks():
             raise _refusal(t, "hooks on saved tensors, of which a compiler has none")
         t.guard(CallSource(saves_by_hooks), Equals(False))
-    if t.hooks:
+    if t.state(Hooks).calls:
         raise _refusal(t, "a hook that was registered before it")
     is_checked: Any = t.call(BuiltinTracker(torch.is_anomaly_enabled), [])
     before = _native.set_autograd_compiler(None, False)
     _native.set_autograd_compiler(*before)
     if before[0] is not None or is_checked.constant() is not False:
         raise _refusal(t, "compiled autograd or anomaly detection")
-    is_inside = t.touched or t.levels or t.overrides.modes
-    if is_inside or t.is_sealed or torch.is_inference_mode_enabled():
+    if is_surrounded(t) or t.state(GlobalModes).is_sealed or torch.is_inference_mode_enabled():
         raise _refusal(t, "a mode, a transform or an operator with a body around it")
 
 

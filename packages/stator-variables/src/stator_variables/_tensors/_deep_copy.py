@@ -23,6 +23,8 @@ from stator_variables._objects._method_table import app_level
 from stator_variables._objects._wrap import new_namespace, with_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _storages, _torch_calls
+from stator_variables._trace._memory import InputMemory
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import TensorTracker
 
@@ -41,7 +43,7 @@ def deep_copy(t: Space, args: Args, kwargs: Kwargs) -> Result:
 def _can_be_cloned(t: Space, tensor: VariableTracker, memo: VariableTracker) -> bool:
     if not is_a(tensor, TensorTracker) or not is_a(memo, DictTracker):
         return False
-    if tensor.cls is not Tensor or memo.cls is not dict or t.overrides.modes:
+    if tensor.cls is not Tensor or memo.cls is not dict or t.state(Overrides).modes:
         return False
 
     example = tensor.example
@@ -107,7 +109,7 @@ def _may_be_in(copied: VariableTracker, tensor: TensorTracker) -> bool:
 def cloned(t: Space, args: Args, kwargs: Kwargs) -> Result:
     tensor, memo = args
     if tensor.source is not None:
-        t.memory.copied.setdefault(id(memo), []).append(tensor.source)
+        t.state(InputMemory).copied.setdefault(id(memo), []).append(tensor.source)
     return _torch_calls.record(t, "clone", [tensor])
 
 

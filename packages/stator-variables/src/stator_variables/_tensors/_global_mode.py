@@ -7,13 +7,14 @@ sets the final value when it runs.
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import torch
 
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_state as state
+from stator_variables._trace._capture_state import ModeState, Phase
 from stator_variables._trace._graph import GraphValue
 
 
@@ -59,31 +60,60 @@ def _written(value: object, capture: Callable[[Any, str], str]) -> str:
     return repr(value) if type(value) in (bool, int, str) else capture(value, "mode")
 
 
-def restore(t: Space) -> None:
-    """Put the modes back as they were when tracing started."""
-    while t.inference.entered:
-        t.inference.entered.pop().leave()
-    for setting, before in reversed(t.modes.items()):
-        if setting.now != before:
-            setting.set(before)
+@attrs.define(eq=False)
+class GlobalModes(ModeState):
+    """The settings that were written while tracing."""
 
+    phase: ClassVar[Phase] = Phase.MODES
 
-def effects(t: Space, capture: Callable[[Any, str], str], are_set: frozenset[Setting]) -> list[str]:
-    """Statements that set the modes whose value differs from the start, but those that are set
-    already."""
-    values = {setting: setting.now for setting in t.modes if setting not in are_set}
-    return [
-        setting.statement(value, capture)
-        for setting, value in values.items()
-        if value != t.modes[setting]
-    ]
+    starts: dict[Setting, Any] = attrs.Factory(dict)
+    """Their values at the start."""
+    is_sealed: bool = False
+    """A compiler can take no further operator into the graph."""
+    are_set: frozenset[Setting] = frozenset()
+    """The settings that the entry has set when it comes to the others."""
+
+    @contextlib.contextmanager
+    def outside(self) -> Iterator[None]:
+        here = {setting: setting.now for setting in self.starts}
+        for setting, start in self.starts.items():
+            setting.set(start)
+        try:
+            yield
+        finally:
+            for setting, now in here.items():
+                setting.set(now)
+
+    def restore(self) -> None:
+        for setting, before in reversed(self.starts.items()):
+            if setting.now != before:
+                setting.set(before)
+
+    def emit(self, e: Any) -> None:
+        """Set those whose value differs from the start, but those that are set already."""
+        others = {setting: setting.now for setting in self.starts if setting not in self.are_set}
+        e.lines += [
+            setting.statement(value, e.capture)
+            for setting, value in others.items()
+            if value != self.starts[setting]
+        ]
+
+    def moment(self) -> tuple[Any, ...] | None:
+        return None if self.is_sealed else (len(self.starts), *self.kept_by_body())
+
+    def kept_by_body(self) -> tuple[Any, ...]:
+        found = [(setting, setting.now) for setting in self.starts]
+        return tuple((each, now) for each, now in found if now != self.starts[each])
+
+    def bound_to_process(self) -> str:
+        return "it changes modes" if self.starts else ""
 
 
 def put(t: Space, setting: Setting, value: object, inference: bool | None = None) -> None:
     """Set a mode, as a node of the graph and for real. In inference mode (by default: as it is)
     nothing gets gradients, whatever their mode; to the graph it is that mode."""
     before = setting.now
-    t.modes.setdefault(setting, before)
+    t.state(GlobalModes).starts.setdefault(setting, before)
     if setting.is_node:
         off = setting == GRAD and (
             torch.is_inference_mode_enabled() if inference is None else inference
@@ -108,7 +138,7 @@ def _seal(t: Space, setter: GraphValue) -> None:
         return
     calls = (node.target for node in setter.node.graph.nodes if node.op.startswith("call_"))
     if not all(target in state.SETTERS for target in calls):
-        t.journal.assign(t, is_sealed=True)
+        t.journal.assign(t.state(GlobalModes), is_sealed=True)
 
 
 _GRAD_OF_A_BODY = Setting(

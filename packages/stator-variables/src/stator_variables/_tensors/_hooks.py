@@ -16,8 +16,10 @@ compiler gets the operators before and behind a tensor with hooks apart
 (`GraphRecorder.keep_apart`).
 """
 
-from collections.abc import Callable
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import attrs
 import torch
@@ -32,6 +34,8 @@ from stator_variables._tensors._pure_hooks import (
     GradientHook,
     skip_number,
 )
+from stator_variables._tensors._surroundings import is_surrounded
+from stator_variables._trace._capture_state import CaptureState, Phase
 from stator_variables._trace._graph import RUNS_NATIVELY
 from stator_variables._tracker import Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
@@ -39,6 +43,21 @@ from stator_variables._trackers import (
 )
 
 PLAIN = (Tensor, torch.nn.Parameter)
+
+
+@attrs.define(eq=False)
+class Hooks(CaptureState):
+    """The calls that register hooks for gradients, or take them back, in program order."""
+
+    phase: ClassVar[Phase] = Phase.DEFERRED_CALLS
+
+    calls: tuple[HookCall, ...] = ()
+
+    def emit(self, e: Emitter) -> None:
+        write_calls(e, self.calls)
+
+    def bound_to_process(self) -> str:
+        return ""
 
 
 @attrs.define(eq=False)
@@ -75,11 +94,6 @@ class NodeTracker(VariableTracker, references=("tensor",)):
         return f"{e.expr(self.tensor)}.grad_fn"
 
 
-def is_recordable(t: Space) -> bool:
-    """Bodies of operators, transforms and modes have their own ways with tensors."""
-    return not (t.touched or t.levels or t.overrides.modes)
-
-
 def recorded_call(
     t: Space,
     function: object,
@@ -95,7 +109,8 @@ def recorded_call(
         if tensor.source is None and pure is None:
             t.graph.keep_apart(tensor.before)
     call = HookCall(function, args, kwargs, result, tensor, history, begun, pure)
-    t.journal.assign(t, hooks=(*t.hooks, call))
+    hooks = t.state(Hooks)
+    t.journal.assign(hooks, calls=(*hooks.calls, call))
     return result
 
 
@@ -131,7 +146,7 @@ def pass_hooks(t: Space, args: Args) -> Any:
     operands_fit = all(is_a(vt, TensorTracker) and vt.cls in PLAIN for vt in args)
     with t.caller_modes():
         is_used_later = torch.is_grad_enabled()
-    if not (operands_fit and is_used_later and is_recordable(t)):
+    if not (operands_fit and is_used_later) or is_surrounded(t):
         raise t.unsupported(
             "tensor-hook", "backward hooks of a module with tensors of its own kind"
         )
@@ -152,12 +167,8 @@ def pass_backward_hooks(*tensors: Tensor) -> tuple[Tensor, ...]:
 setattr(pass_backward_hooks, RUNS_NATIVELY, "")
 
 
-def emit_hooks(e: Emitter) -> None:
-    """Write all these calls, in the order in which the program made them."""
-    write_calls(e, e.t.hooks)
-
-
-def write_calls(e: Emitter, calls: Any) -> None:
+def write_calls(e: Emitter, calls: Sequence[HookCall]) -> None:
+    """Write these calls in program order, but those that are written already."""
     written: dict[int, bool] = e.once("hook calls", dict)
     for call in calls:
         if id(call) not in written:
@@ -166,7 +177,7 @@ def write_calls(e: Emitter, calls: Any) -> None:
             written[id(call)] = True
 
 
-def _write(e: Emitter, call: Any) -> None:
+def _write(e: Emitter, call: HookCall) -> None:
     """Write one call. What the hook holds may refer to the handle: such lines wait until it is
     there."""
     if not call.is_as_it_was:

@@ -7,14 +7,17 @@ the modes that the program entered it in, and then sets those that the program s
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar
 
+import attrs
 import torch
 from torch.autograd import grad_mode
 
 from stator_variables._emitter import Emitter
 from stator_variables._space import Space
-from stator_variables._tensors._global_mode import GRAD, Setting, put
+from stator_variables._tensors._global_mode import GRAD, GlobalModes, Setting, put
+from stator_variables._trace._capture_state import ModeState, Phase
 from stator_variables._tracker import VariableTracker
 
 ENTER: Any = grad_mode._enter_inference_mode
@@ -45,7 +48,8 @@ class InferenceTracker(VariableTracker):
             yield
 
     def rebuild(self, e: Emitter) -> str:
-        around = [*e.t.inference.entered, *e.t.inference.left]
+        modes = e.t.state(InferenceModes)
+        around = [*modes.entered, *modes.left]
         is_entered = any(self is entered for entered in around)
         if is_entered:
             while around[-1] is not self:
@@ -63,49 +67,78 @@ class InferenceTracker(VariableTracker):
         return name
 
 
+@attrs.define(eq=False)
+class InferenceModes(ModeState):
+    """The modes that were entered while tracing."""
+
+    phase: ClassVar[Phase] = Phase.OUTER_MODES
+
+    entered: list[InferenceTracker] = attrs.Factory(list)
+    """Those that are not left, outermost first."""
+    ever: bool = False
+    """Some were entered."""
+    left: list[InferenceTracker] = attrs.Factory(list)
+    """Those that the end of the graph left, for the entry to enter."""
+
+    def outside(self) -> AbstractContextManager[None]:
+        return self.entered[0].outside() if self.entered else nullcontext()
+
+    def restore(self) -> None:
+        while self.entered:
+            self.entered.pop().leave()
+
+    def moment(self) -> tuple[Any, ...]:
+        return len(self.entered), len(self.left), self.ever
+
+    def bound_to_process(self) -> str:
+        return "it changes modes" if self.ever else ""
+
+    def emit(self, e: Emitter) -> None:
+        """Leave the modes that are still entered in the graph, and enter them again in the
+        entry."""
+        t, still = e.t, list(self.entered)
+        while self.entered:
+            leave_mode(t)
+        self.left += still
+        t.journal.record(self.left.clear)
+        for entered in self.left:
+            e.expr(entered)
+        inside = self.left[-1].inside if self.left else {}
+        e.lines += [setting.statement(value, e.capture) for setting, value in inside.items()]
+        t.state(GlobalModes).are_set = frozenset(inside)
+
+
 def kept_modes(t: Space) -> dict[Setting, Any]:
     """The modes that it keeps and puts back."""
     autocast = {
-        setting: setting.now for setting in t.modes if setting.read is torch.is_autocast_enabled
+        setting: setting.now
+        for setting in t.state(GlobalModes).starts
+        if setting.read is torch.is_autocast_enabled
     }
     # its own setting: that of a body that was run before is no node
     return {GRAD: GRAD.now} | autocast
 
 
 def leave_mode(t: Space) -> None:
-    entered = t.inference.entered.pop()
+    modes = t.state(InferenceModes).entered
+    entered = modes.pop()
     inside = entered.inside = kept_modes(t)
     entered.leave()
 
     def undo() -> None:
         entered.enter()
-        t.inference.entered.append(entered)
+        modes.append(entered)
         for setting, value in inside.items():
             setting.set(value)
 
     t.journal.record(undo)
+    starts = t.state(GlobalModes).starts
     for setting, value in inside.items():
-        before = entered.modes.get(setting, t.modes[setting])
+        before = entered.modes.get(setting, starts[setting])
         if setting == GRAD or value != before:
             put(t, setting, before)
 
 
-def effects(e: Emitter) -> frozenset[Setting]:
-    """Leave the modes that are still entered in the graph, and enter them again in the entry.
-
-    Returns the modes that are set then.
-    """
-    t, still = e.t, list(e.t.inference.entered)
-    while t.inference.entered:
-        leave_mode(t)
-    t.inference.left += still
-    t.journal.record(t.inference.left.clear)
-    for entered in t.inference.left:
-        e.expr(entered)
-    inside = t.inference.left[-1].inside if t.inference.left else {}
-    e.lines += [setting.statement(value, e.capture) for setting, value in inside.items()]
-    return frozenset(inside)
-
-
 def _starts(t: Space) -> dict[Setting, Any]:
-    return {setting: t.modes[setting] for setting in kept_modes(t)}
+    starts = t.state(GlobalModes).starts
+    return {setting: starts[setting] for setting in kept_modes(t)}

@@ -17,6 +17,8 @@ from stator_variables._space import Space
 from stator_variables._tensors import _jagged_tensor, _wrappers
 from stator_variables._tensors._history import history_of, is_behind
 from stator_variables._tensors._tangent import guard_tangent, is_under_level
+from stator_variables._trace._memory import InputMemory
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import VariableTracker
 
 builders = BuilderTable()
@@ -71,7 +73,7 @@ def build_subclass(t: Space, real: Any, source: Source) -> VariableTracker:
     if dispatches or is_lazy(real) or torch.is_inference_mode_enabled():
         raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
     t.guard(source, TypeIs(type(real)))
-    t.overrides.subclasses = True
+    t.state(Overrides).subclasses = True
     plain, memory = plain_tensor(real), CallSource(plain_tensor, source)
     vt: Any = build_tensor(t, plain, memory)
     vt.real, vt.source = plain, memory
@@ -89,7 +91,7 @@ def build_array(t: Space, real: object, source: Source) -> VariableTracker:
         return build_object(t, real, source)
     memory = CallSource(tensor_of, source)
     t.guard(source, TypeIs(type(real)))
-    t.memory.has_arrays = True
+    t.state(InputMemory).has_arrays = True
     vt: Any = build_tensor(t, tensor, memory)
     vt.real, vt.source = tensor, memory
     return k.ArrayTracker(vt, type(real))

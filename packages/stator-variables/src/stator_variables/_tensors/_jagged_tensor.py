@@ -22,6 +22,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._history import history_of
 from stator_variables._tensors._jagged_parts import PARTS, JaggedParts
+from stator_variables._trace._memory import InputMemory
 from stator_variables._tracker import MISSING, VariableTracker
 from stator_variables._trackers import NONE, ConstantTracker, TensorTracker
 
@@ -92,7 +93,7 @@ def build(t: Space, real: Any, source: Source) -> Any:
     ragged = ConstantTracker(real._ragged_idx)
     bounds = [_bound(t, read, real, source) for read in (shortest_of, longest_of)]
     made = _torch_calls.record_without_modes(t, nested_view, [values, *parts, ragged, *bounds], {})
-    t.memory.jagged |= {id(made.example), values.example.untyped_storage()._cdata}
+    t.state(InputMemory).jagged |= {id(made.example), values.example.untyped_storage()._cdata}
     vt = TensorTracker(made.traced, NestedTensor)
     if real.requires_grad:
         vt.history = history_of(made.example)

@@ -9,19 +9,33 @@ as the data of the object:
     return p, y                 v0.data = g[0]
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
+import attrs
 import torch
-from stator_guards import CallSource
+from stator_guards import CallSource, Source
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from stator_variables._objects._wrap import with_namespace
-from stator_variables._runtime._support import NewLeaf
+from stator_variables._runtime._support import NewLeaf, is_new_in_each_call
 from stator_variables._space import Space
+from stator_variables._trace._capture_state import CaptureState
 from stator_variables._trace._graph import Dim, GraphValue
 from stator_variables._tracker import MISSING
 from stator_variables._trackers import TensorTracker
+
+
+@attrs.define(eq=False)
+class NewLeaves(CaptureState):
+    """The parameters that each call makes."""
+
+    may_repeat: ClassVar[bool] = True
+
+    are_made: bool = False
+
+    def needs_guard(self, t: Space, source: Source) -> bool:
+        return not is_new_in_each_call(source)
 
 
 class _History(torch.autograd.Function):
@@ -72,7 +86,7 @@ def _made(
         raise t.unsupported("operator-error", detail)
     made = NewLeaf(cls, shape, example.dtype, example.device, requires_grad)
     real, source = made(), CallSource(made)
-    t.makes_leaves = True
+    t.state(NewLeaves).are_made = True
     traced = t.graph.tensor_input(source, real, [Dim()] * example.dim(), "parameter")
     t.journal.assign(vt, before=traced, real=real, source=source, is_new=True)
     t.heap.trackers[id(real)] = vt

@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from stator_variables._space import Space
 from stator_variables._tensors._indexing_mode import indexing_mode
+from stator_variables._trace._overrides import Overrides
 
 _C: Any = torch._C
 
@@ -76,9 +77,10 @@ def _popped() -> tuple[Any, ...]:
 
 def enter_taken(t: Space) -> None:
     """The trace begins with them."""
+    overrides = t.state(Overrides)  # as they are outside
     if modes := taken_modes():
         whole = CallSource(taken_modes)
         t.guard(whole, Length(len(modes)))
-        t.overrides.modes = tuple(
+        overrides.modes = tuple(
             t.wrap(mode, ItemSource(whole, at)) for at, mode in enumerate(modes)
         )

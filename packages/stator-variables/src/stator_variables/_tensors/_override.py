@@ -15,6 +15,7 @@ from stator_variables._objects._lookup import is_subtype, type_lookup
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     ClassTracker,
@@ -76,7 +77,9 @@ def overloaded(t: Space, found: Sequence[Any]) -> list[Any]:
 
 def has_override(t: Space, found: Sequence[Any]) -> bool:
     """Return True if code of the program overrides functions of torch for these arguments."""
-    return bool(t.overrides.modes or (found and not t.overrides.off and overloaded(t, found)))
+    return bool(
+        t.state(Overrides).modes or (found and not t.state(Overrides).off and overloaded(t, found))
+    )
 
 
 # -- what torch passes ---------------------------------------------------------------------------
@@ -119,12 +122,15 @@ def override_arguments(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any
         t.instruction is not None and t.instruction.op == "CALL_FUNCTION_EX" and t.instruction.arg
     )
     try:
-        with _ProbeMode(), _C.DisableTorchFunctionSubclass() if t.overrides.off else nullcontext():
+        with (
+            _ProbeMode(),
+            _C.DisableTorchFunctionSubclass() if t.state(Overrides).off else nullcontext(),
+        ):
             # some distinguish an empty dict from none
             target(*given, **named) if named or spread else target(*given)
     except _Consulted as dispatched:
         is_named = has_probe(dispatched.args[1])
-        return dispatched.args if t.overrides.modes or is_named else None
+        return dispatched.args if t.state(Overrides).modes or is_named else None
     except Exception as error:
         raise _torch_calls.operator_error(t, error) from None
     return None

@@ -18,8 +18,9 @@ from then on (`is_late`). Numbers that are drawn after a late step are a break.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
+import attrs
 import torch
 from stator_bytecode import Unsupported
 from stator_guards import InstanceDictSource, ItemSource, Source
@@ -31,8 +32,10 @@ from stator_variables._objects._wrap import new_namespace
 from stator_variables._runtime._literals import has_no_literal
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
+from stator_variables._trace._capture_state import CaptureState, Phase
 from stator_variables._trace._drawn import DrawnSource, Early, Literal, Step, is_drawn
 from stator_variables._trace._graph import GraphValue
+from stator_variables._trace._repeated_bodies import is_repeated
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     NONE,
@@ -45,6 +48,43 @@ from stator_variables._trackers import (
 
 TORCH: Any = "torch's own generators"
 NEW = "a stream that the step makes"
+
+
+@attrs.define(eq=False)
+class Streams(CaptureState):
+    """The steps of one trace, in program order."""
+
+    phase: ClassVar[Phase] = Phase.AROUND_GRAPH
+    may_repeat: ClassVar[bool] = True  # bodies that run again are refused with each step
+
+    steps: list[Step] = attrs.Factory(list)
+    count: int = 0
+    """The number of the steps that were ever made, rolled back ones included."""
+
+    @property
+    def early(self) -> list[Step]:
+        return [step for step in self.steps if not step.is_late]
+
+    def emit(self, e: Emitter) -> None:
+        e.ahead += lines_of(e, self.early)
+        e.behind += lines_of(e, [step for step in self.steps if step.is_late])
+
+    def moment(self) -> tuple[Any, ...] | None:
+        return None if self.steps else ()
+
+    def needs_guard(self, t: Space, source: Source) -> bool:
+        if self.steps and is_drawn(source):
+            detail = "a decision by a value that is drawn at random on each call"
+            raise t.unsupported("random-value", detail)
+        return True
+
+    def check_operator(self, t: Space, traced: GraphValue) -> None:
+        if any(step.is_late for step in self.steps) and t.graph.may_draw(traced):
+            detail = "random numbers that are drawn after a step on torch's own generators"
+            raise t.unsupported("random-stream", detail)
+
+    def bound_to_process(self) -> str:
+        return "it draws random numbers outside of the graph" if self.steps else ""
 
 
 def owner(t: Space, vt: VariableTracker) -> Source:
@@ -72,7 +112,8 @@ def step(
     is_late = stream is TORCH and t.graph.may_have_drawn()
     positional = tuple(early(t, vt) for vt in args)
     named = {name: early(t, vt) for name, vt in kwargs.items()}
-    late = {each.drawn for each in t.streams.steps if each.is_late}
+    streams = t.state(Streams)
+    late = {each.drawn for each in streams.steps if each.is_late}
     if not is_late and any(_reads(part, late) for part in (*positional, *named.values())):
         raise t.unsupported("random-stream", _LATE)
 
@@ -81,20 +122,20 @@ def step(
         positional,
         named,
         stream=stream if isinstance(stream, Source) else None,
-        drawn=DrawnSource(t.streams.count),
+        drawn=DrawnSource(streams.count),
         is_late=is_late,
         is_of_torch=stream is TORCH,
         changes=changes,
         begun=t.progress.begun,
     )
-    t.streams.count += 1
-    t.streams.steps.append(made)
-    t.journal.record(t.streams.steps.pop)
+    streams.count += 1
+    streams.steps.append(made)
+    t.journal.record(streams.steps.pop)
     return made
 
 
 def _refuse(t: Space, stream: object) -> None:
-    if t.streams.repeated:
+    if is_repeated(t):
         raise t.unsupported(
             "random-stream", "a stream of random numbers in a body that may run again, or later"
         )

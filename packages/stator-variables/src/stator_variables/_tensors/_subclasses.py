@@ -34,6 +34,7 @@ from stator_variables._tensors._override import (
     override_arguments,
     overriding,
 )
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     BuiltinTracker,
@@ -70,7 +71,7 @@ def call(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:
     in_python = isinstance(target, types.FunctionType)
     if not _is_of_torch(target):
         return MISSING
-    if in_python and not (t.overrides.modes or t.overrides.subclasses):
+    if in_python and not (t.state(Overrides).modes or t.state(Overrides).subclasses):
         return MISSING
     operands = (*args, *kwargs.values())
     found = overriding(operands)  # those that were not looked at yet, too
@@ -152,17 +153,17 @@ def _as_tracker(t: Space, function: Any) -> VariableTracker:
 
 def with_overrides(t: Space, call: Callable[[], Any], **state: object) -> OperationSteps:
     """Run a call with other overrides, and return its result."""
-    before = {name: getattr(t.overrides, name) for name in state}
-    t.journal.assign(t.overrides, **state)
+    before = {name: getattr(t.state(Overrides), name) for name in state}
+    t.journal.assign(t.state(Overrides), **state)
     try:
         result = yield from settle(call())
-        if any(getattr(t.overrides, name) != value for name, value in state.items()):
+        if any(getattr(t.state(Overrides), name) != value for name, value in state.items()):
             raise t.unsupported(
                 "mode-value", "a mode for functions of torch that stays entered or left"
             )
         return result
     finally:
-        t.journal.assign(t.overrides, **before)
+        t.journal.assign(t.state(Overrides), **before)
 
 
 @operation
@@ -174,7 +175,7 @@ def dispatch(
     classes = TupleTracker([t.class_of(vt) for vt in dispatched])
     named = [] if kwargs is None else [_new_values.new_dict(kwargs)]
     given = [public, classes, TupleTracker(args), *named]
-    modes = t.overrides.modes
+    modes = t.state(Overrides).modes
     for vt in (*modes[-1:], *dispatched):
         if modes and is_a(vt, TensorTracker):
             raise t.unsupported(
@@ -185,7 +186,7 @@ def dispatch(
         result = yield from with_overrides(
             t,
             partial(t.call, method, given),
-            depth=t.overrides.depth + 1,
+            depth=t.state(Overrides).depth + 1,
             modes=active,
         )
         if not (is_a(result, ConstantTracker) and result.value is NotImplemented):
@@ -208,5 +209,5 @@ def around(t: Space, plain: TensorTracker, cls: type) -> SubclassTracker:
         )
     made = SubclassTracker(plain, cls)
     new_namespace(made)
-    t.overrides.subclasses = True
+    t.state(Overrides).subclasses = True
     return made

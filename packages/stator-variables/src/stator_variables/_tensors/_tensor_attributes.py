@@ -17,6 +17,7 @@ from stator_variables._objects._wrap import new_namespace, with_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _jagged_tensor, _torch_calls, _wrappers
 from stator_variables._tensors._history import LEAF, NO_LEAF, is_behind, keeps_flag
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, VariableTracker, is_a
 from stator_variables._trackers import NONE, ConstantTracker, TensorTracker, is_none
 
@@ -217,7 +218,7 @@ def has_flag(t: Space, vt: Any, value: VariableTracker) -> bool:
     if vt.cls not in _WITH_FLAG or vt.example.is_inference():
         return False
     is_so = value is not MISSING and value.constant() is _of_example(t, vt, "requires_grad")
-    if not is_so or t.overrides.modes or t.graph.may_be_kept(vt.before):
+    if not is_so or t.state(Overrides).modes or t.graph.may_be_kept(vt.before):
         return False
     if vt.source is None:
         return True

@@ -23,9 +23,11 @@ from stator_variables._pure import NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _wrappers
+from stator_variables._tensors._global_mode import GlobalModes
 from stator_variables._tensors._indexing_mode import depth_of_indexing
 from stator_variables._tensors._jagged_parts import note_parts
 from stator_variables._trace._graph import GraphValue
+from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     ArrayTracker,
@@ -157,7 +159,9 @@ def record(t: Space, target: object, args: Args, kwargs: Kwargs | None = None) -
     if target in _SUBSCRIPTS:
         args = [args[0], _without_arrays(args[1]), *args[2:]]
     # which was not called
-    if t.overrides.modes and not (is_in_graph(t, *args) and all(map(is_operator_operand, args))):
+    if t.state(Overrides).modes and not (
+        is_in_graph(t, *args) and all(map(is_operator_operand, args))
+    ):
         raise t.unsupported("mode-value", "an operation under a mode for every function of torch")
     return record_without_modes(t, target, args, kwargs)
 
@@ -181,13 +185,13 @@ def _without_arrays(key: Any) -> Any:
 
 def is_in_graph(t: Space, *vts: VariableTracker) -> bool:
     """Return True if an operation on them is a node, and not intercepted by a mode."""
-    heard = t.overrides.modes and any(is_a(vt, TensorTracker) for vt in vts)
+    heard = t.state(Overrides).modes and any(is_a(vt, TensorTracker) for vt in vts)
     return not heard and any(is_a(vt, TensorTracker | NumberTracker) for vt in vts)
 
 
 def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -> Any:
     """Record a call that torch does not dispatch to modes."""
-    if t.is_sealed:
+    if t.state(GlobalModes).is_sealed:
         raise t.unsupported(
             "mode-value", "an operator after state that kernels read was set between operators"
         )
@@ -207,12 +211,8 @@ def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -
         return record_without_modes(
             t, target, decided(t, args), dict(zip(kwargs, decided(t, kwargs.values()), strict=True))
         )
-    if t.streams.has_late and t.graph.may_draw(traced):
-        raise t.unsupported(
-            "random-stream", "random numbers that are drawn after a step on torch's own generators"
-        )
-    if t.memory.jagged and not t.memory.jagged.isdisjoint(traced.node.meta.get("writes", ())):
-        raise t.unsupported("tensor-subclass", "a write to an existing jagged tensor")
+    for state in t.states.of_operators:
+        state.check_operator(t, traced)
     _wrappers.refuse_write(t, traced.node.meta.get("writes", ()), [*args, *kwargs.values()])
     return from_traced(t, traced, [*args, *kwargs.values()])
 

@@ -20,6 +20,7 @@ from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _array_conversions, _torch_calls
+from stator_variables._tensors._surroundings import Transforms
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import ArrayTracker, ConstantTracker, NumberTracker, TensorTracker
 
@@ -198,10 +199,11 @@ def _of_levels(function: Any, read: Callable[[int], Any]) -> None:
 
     @handlers.handles(function)
     def run(t: Space, args: Args, kwargs: Kwargs) -> Result:
-        value = MISSING if "linearize" in t.levels else read(len(t.levels))
+        names = t.state(Transforms).names
+        value = MISSING if "linearize" in names else read(len(names))
         if value is MISSING:
             raise t.unsupported(
-                "transform", f"{function.__name__}() under {', '.join(t.levels) or 'no transform'}"
+                "transform", f"{function.__name__}() under {', '.join(names) or 'no transform'}"
             )
         return ConstantTracker(value)
 

@@ -32,6 +32,7 @@ from torch.utils._python_dispatch import (
 from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._space import Space
 from stator_variables._trace._graph import Dim
+from stator_variables._trace._memory import InputMemory
 from stator_variables._tracker import MISSING, is_a
 from stator_variables._trackers import TensorTracker
 
@@ -80,7 +81,7 @@ def build(t: Space, real: Any, source: Source) -> TensorTracker:
             "{fn}({value})", lambda value: value == shape, f"what a {cls.__qualname__} is made of"
         ),
     )
-    t.memory.has_wrappers = True
+    t.state(InputMemory).has_wrappers = True
     with t.caller_modes():
         for part_source, part in _parts(real, source):
             t.keep_apart(part_source, part)
@@ -224,11 +225,11 @@ def _key_of_attributes(value: Any) -> None:
 def refuse_write(t: Space, writes: Collection[int], operands: Iterable[Any]) -> None:
     """Reject a write to a tensor inside of another, or to one with others in it, once such a part
     is known by itself: fakes do not show what they share."""
-    if not writes or not t.memory.shown_twice:
+    if not writes or not t.state(InputMemory).shown_twice:
         return
     examples: list[Any] = [vt.example for vt in operands if is_a(vt, TensorTracker)]
     wrappers: list[Any] = [*filter(is_traceable_wrapper_subclass, examples)]
-    shared = {each.untyped_storage()._cdata for each in wrappers} | t.memory.shown_twice
+    shared = {each.untyped_storage()._cdata for each in wrappers} | t.state(InputMemory).shown_twice
     if not shared.isdisjoint(writes):
         raise t.unsupported("tensor-subclass", "a write to a tensor that shares a part with others")
 

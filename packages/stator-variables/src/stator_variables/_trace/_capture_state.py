@@ -9,20 +9,37 @@
 Each field is written through the journal, so that a break takes back what followed it.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from enum import IntEnum, auto
 from typing import Any, ClassVar, TypeVar
 
 import attrs
 from attrs import Factory, define
+from stator_guards import Kind, Source
 
 
 class Phase(IntEnum):
-    """The place of effects in an entry, all of which are behind its graph."""
+    """The places of effects in an entry, in their order."""
 
+    AROUND_GRAPH = auto()
+    """Ahead of the graph and right behind it; all others follow."""
     BEFORE_CHANGES = auto()
     """Before existing objects are changed."""
+    DEFERRED_CALLS = auto()
+    """The calls that wait for the end of the graph, which may make objects."""
+    CHANGES = auto()
+    """The changes of existing objects; then what hashes keys of the program."""
     AFTER_CHANGES = auto()
-    """After that, before global modes are set."""
+    """What has to wait for them; global modes are not set yet."""
+    OUTER_MODES = auto()
+    """Modes that keep others, and put them back when they are left."""
+    MODES = auto()
+    """All other global modes."""
+    FUNCTION_MODES = auto()
+    """Modes for functions of torch, which call them from here on."""
 
 
 @define(eq=False)
@@ -32,6 +49,8 @@ class CaptureState:
     phase: ClassVar[Phase] = Phase.BEFORE_CHANGES
     may_repeat: ClassVar[bool] = False
     """The body of an operator may change it, however often the operator runs it."""
+    surrounds: ClassVar[bool] = False
+    """Calls are alike only where its moments are equal."""
 
     def emit(self, e: Any) -> None:
         """Append the lines that have the effects to an Emitter; none where there is only state."""
@@ -39,6 +58,24 @@ class CaptureState:
     def has_begun(self) -> bool:
         """Return True if effects were had while tracing, which the first run has to complete."""
         return False
+
+    def facts(self, t: Any) -> Iterable[tuple[Source, Kind]]:
+        """Yield what the entry relies on at the end, besides its guards."""
+        return ()
+
+    def release(self) -> None:
+        """Release trackers and tensors, which an entry does not need."""
+
+    def needs_guard(self, t: Any, source: Source) -> bool:
+        """Return False for a path to a value that is new in each call."""
+        return True
+
+    def check_operator(self, t: Any, traced: Any) -> None:
+        """Raise Unsupported for an operator that was recorded and may not follow what there is."""
+
+    def bound_to_process(self) -> str:
+        """Return why no later process can take the trace, or an empty text."""
+        return EFFECTS if self.has_begun() or is_changed(self) else ""
 
     def moment(self) -> tuple[Any, ...] | None:
         """Return the part of the state that a call has to leave as it is, so that an equal call
@@ -48,8 +85,35 @@ class CaptureState:
         """
         return tuple(getattr(self, each.name) for each in attrs.fields(type(self)))
 
+    def kept_by_body(self) -> tuple[Any, ...]:
+        """Return the part that each body of an operator has to leave as it is."""
+        return ()
+
+
+@define(eq=False)
+class ModeState(CaptureState):
+    """The state of global modes, which are really set while tracing."""
+
+    may_repeat: ClassVar[bool] = True
+    surrounds: ClassVar[bool] = True
+
+    def outside(self) -> AbstractContextManager[None]:
+        """Have the modes as the caller has them, inside of a block."""
+        return nullcontext()
+
+    def restore(self) -> None:
+        """Put the modes back as they were when tracing started."""
+
+
+def is_changed(state: CaptureState) -> bool:
+    """Return True if there is something that no body of an operator may change."""
+    moment = () if state.may_repeat else state.moment()
+    return moment is None or any(moment)
+
 
 S = TypeVar("S", bound=CaptureState)
+Moments = tuple[tuple[type[CaptureState], tuple[Any, ...]], ...]
+EFFECTS = "a capture has effects, such as warnings and calls of cached functions"
 
 
 @define(eq=False)
@@ -57,19 +121,40 @@ class CaptureStates:
     """The states of all captures in one trace, by their classes."""
 
     made: dict[type[CaptureState], CaptureState] = Factory(dict)
+    of_sources: list[CaptureState] = Factory(list)
+    """Those for which some paths need no guard."""
+    of_operators: list[CaptureState] = Factory(list)
+    """Those that operators may not follow."""
+    of_modes: list[ModeState] = Factory(list)
+    """Those of global modes, in the order of their phases."""
 
-    def get(self, cls: type[S]) -> S:
-        """Return the one state of a class."""
-        found = self.made.get(cls)
-        if found is None:
-            found = self.made[cls] = cls()
-        return found  # type: ignore[return-value]  # the dict has one of each class
+    def make(self, cls: type[S]) -> S:
+        """Make the one state of a class."""
+        state = self.made[cls] = cls()
+        if cls.needs_guard is not CaptureState.needs_guard:
+            self.of_sources.append(state)
+        if cls.check_operator is not CaptureState.check_operator:
+            self.of_operators.append(state)
+        if isinstance(state, ModeState):
+            self.of_modes.append(state)
+            self.of_modes.sort(key=lambda each: each.phase)
+        return state
 
     def emit(self, e: Any, phase: Phase) -> None:
         """Emit the effects of a phase, in the order in which the states were first needed."""
-        for state in self.made.values():
+        for state in [*self.made.values()]:  # one may need others
             if state.phase is phase:
                 state.emit(e)
+
+    def facts(self, t: Any) -> Iterator[tuple[Source, Kind]]:
+        """Yield the facts of all states."""
+        for state in self.made.values():
+            yield from state.facts(t)
+
+    def release(self) -> None:
+        """Release what refers to trackers and tensors, which an entry does not need."""
+        for state in self.made.values():
+            state.release()
 
     def have_begun(self) -> bool:
         """Return True if effects were had while tracing."""
@@ -77,16 +162,26 @@ class CaptureStates:
 
     def effects(self) -> dict[type[CaptureState], tuple[Any, ...] | None]:
         """Return the moments of all that no body of an operator may change."""
-        found = {cls: state.moment() for cls, state in self.made.items() if not cls.may_repeat}
-        return {cls: moment for cls, moment in found.items() if moment is None or any(moment)}
+        return {cls: state.moment() for cls, state in self.made.items() if is_changed(state)}
 
-    def moments(self) -> tuple[Any, ...] | None:
-        """Return the moments of all captures that have a state; None where no call is repeated."""
-        found = []
+    def bound_to_process(self) -> Iterator[str]:
+        """Yield why no later process can take the trace."""
+        return filter(None, (state.bound_to_process() for state in self.made.values()))
+
+    def kept_by_body(self) -> dict[type[CaptureState], tuple[Any, ...]]:
+        """Return the parts that each body of an operator has to leave as they are."""
+        found = {cls: state.kept_by_body() for cls, state in self.made.items()}
+        return {cls: kept for cls, kept in found.items() if kept}
+
+    def moments(self) -> tuple[Moments, Moments] | None:
+        """Return the moments of all captures that have a state, those that surround calls apart;
+        None where no call is repeated."""
+        around: list[Any] = []
+        others: list[Any] = []
         for cls, state in self.made.items():
             moment = state.moment()
             if moment is None:
                 return None
             if any(moment):
-                found.append((cls, moment))
-        return tuple(found)
+                (around if cls.surrounds else others).append((cls, moment))
+        return tuple(around), tuple(others)

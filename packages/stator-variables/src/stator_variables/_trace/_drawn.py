@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import Factory, define, frozen
+from attrs import frozen
 from stator_guards import Renderer, Source, State
 
 Early = Any
@@ -56,23 +56,6 @@ class Step:
         if self.is_of_torch:
             return None
         return self.drawn if self.stream is None else self.stream
-
-
-@define(eq=False)
-class Streams:
-    """The steps of one trace, in program order."""
-
-    steps: list[Step] = Factory(list)
-    count: int = 0  # of the steps that were ever made, rolled back ones included
-    repeated: int = 0  # how many of the open bodies may run more than once, or later
-
-    @property
-    def early(self) -> list[Step]:
-        return [step for step in self.steps if not step.is_late]
-
-    @property
-    def has_late(self) -> bool:
-        return any(step.is_late for step in self.steps)
 
 
 def is_drawn(source: Source | None) -> bool:

@@ -8,8 +8,11 @@ module's code, and where a break would be an error.
 import importlib.util
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
+
+from stator_variables._trace._capture_state import CaptureState
 
 
 @attrs.frozen
@@ -33,6 +36,16 @@ class LateImport:
             __import__(self.name, fromlist=self.parts)
         except Exception:  # of the module: it raises again when the program imports it, traced
             return
+
+
+@attrs.define(eq=False)
+class LateImports(CaptureState):
+    """The import that a trace broke at, to be made again with the module loaded."""
+
+    wanted: LateImport | None = None
+
+    def moment(self) -> tuple[Any, ...]:
+        return ()
 
 
 def _is_found(name: str) -> bool:

@@ -10,9 +10,11 @@ from stator_guards import (
     CapturedSource,
     FunctionPartSource,
     InstanceDictSource,
+    Kind,
     ParameterSource,
     PartSource,
     Source,
+    Truth,
 )
 
 from stator_variables._runtime._finalizers import (
@@ -140,7 +142,7 @@ class Lifetimes:
         for record in (self.generators, self.cleaning_up, self.stack_only, self.released):
             record.clear()
 
-    def facts(self) -> Iterator[Source]:
+    def facts(self) -> Iterator[tuple[Source, Kind]]:
         """Yield that the end of objects which containers release is unobservable.
 
         Where locals die as well, they may hold the only other references to them: then all of it is
@@ -151,9 +153,9 @@ class Lifetimes:
         for source, is_whole in self.assumed_unobserved.items():
             (whole if is_whole or self.ended_locals else alone).append(source)
         if alone:
-            yield CallSource(are_released_unobserved, *alone)
+            yield CallSource(are_released_unobserved, *alone), Truth(True)
         if whole:
-            yield CallSource(have_unobservable_ends, *whole)
+            yield CallSource(have_unobservable_ends, *whole), Truth(True)
 
 
 def _may_be_observed(tracker: Any, real: object) -> bool:

@@ -1,18 +1,24 @@
 """The memory of the tensors that are inputs: sharing follows from their storages, with the
 exceptions here."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from attrs import Factory, define
-from stator_guards import CallSource, Source, shown_as
+from stator_guards import CallSource, Kind, Source, Truth, shown_as
 from torch import Tensor
+
+from stator_variables._trace._capture_state import CaptureState
 
 
 @define(eq=False)
-class InputMemory:
+class InputMemory(CaptureState):
+    may_repeat: ClassVar[bool] = True
+
     tensors: dict[Source, Any] = Factory(dict)
     has_arrays: bool = False  # some of them are over memory of NumPy's, whose storages differ
     has_wrappers: bool = False  # some of them are inside others
@@ -36,19 +42,26 @@ class InputMemory:
         self.tensors[source] = tensor
         return None
 
-    def facts(self) -> Iterator[Source]:
-        """Yield the conditions on the inputs of a graph that writes."""
-        if self.has_arrays:
-            yield CallSource(are_apart, *self.tensors)
-        if self.has_wrappers:
-            yield CallSource(share_nothing, *self.tensors)
+    def release(self) -> None:
+        self.tensors.clear()
 
-    def facts_of_copies(self) -> Iterator[Source]:
-        """Yield the conditions on inputs that were copied deeply: those of one memo share no
-        storage."""
+    def check_operator(self, t: Any, traced: Any) -> None:
+        if self.jagged and not self.jagged.isdisjoint(traced.node.meta.get("writes", ())):
+            raise t.unsupported("tensor-subclass", "a write to an existing jagged tensor")
+
+    def moment(self) -> tuple[Any, ...]:
+        return self.has_arrays, self.has_wrappers, len(self.copied)
+
+    def facts(self, t: Any) -> Iterator[tuple[Source, Kind]]:
+        """Yield that memory is apart: of all inputs of a graph that writes, and of those that were
+        copied deeply with one memo."""
+        if self.has_arrays and not t.graph.is_pure:
+            yield CallSource(are_apart, *self.tensors), Truth(True)
+        if self.has_wrappers and not t.graph.is_pure:
+            yield CallSource(share_nothing, *self.tensors), Truth(True)
         for sources in self.copied.values():
             if len(sources) > 1:
-                yield CallSource(share_nothing, *sources)
+                yield CallSource(share_nothing, *sources), Truth(True)
 
 
 @shown_as("whether {all} have memory of their own")

@@ -72,7 +72,7 @@ def _segment(traced: TraceResult, root: Root, graph: Graph) -> TracedSegment | N
     """Return the segment, or None if it is more than a graph and effects behind it."""
     emitter, captured = traced.emitter, traced.captured
     hooked = _hooked_variables(graph, root)
-    ahead = emitter.early or emitter.draws or emitter.late_draws or emitter.fleeting
+    ahead = emitter.ahead or emitter.early or emitter.behind or emitter.fleeting
     if traced.point is not None or ahead or _depends_on_order(traced, hooked):
         return None
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 from stator_bytecode import Goto, Site
-from stator_variables import as_inference
+from stator_variables import InferenceModes, as_inference
 
 from stator._capture._trace import TraceResult
 
@@ -27,6 +27,6 @@ def inference_marks(emitter: Any) -> list[str]:
     made = [i for i, example in tensors if example.is_inference()]
     plain = [i for i, example in tensors if i not in made and not example.requires_grad]
 
-    if not emitter.t.inference.ever or not (made or plain):
+    if not emitter.t.state(InferenceModes).ever or not (made or plain):
         return []
     return [f"g = {emitter.capture(as_inference)}(g, {made}, {plain})"]

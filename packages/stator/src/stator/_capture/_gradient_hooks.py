@@ -46,7 +46,8 @@ def _fits(emitter: variables.Emitter, graph: OutputGraph, call: Any) -> bool:
         return False
     node = call.tensor.before.node
     returned = [traced.node for traced in emitter.outputs]
-    if node in returned or graph.keeps_history or emitter.t.differentiates:
+    operators = emitter.t.state(variables.Differentiated)
+    if node in returned or graph.keeps_history or operators.has_backward:
         return False
     return _is_written_once(node, graph) and _is_needed(node, returned, graph) and _gives_like(call)
 

@@ -21,11 +21,10 @@ def release(tracing: Space, machine: Machine, places: MachineLocations) -> None:
         forget_class(made.value)
     tracing.heap.release()
     tracing.lifetimes.release()
-    tracing.lookups.clear()
+    tracing.states.release()
     tracing.shared.clear()
-    tracing.memory.tensors.clear()
     tracing.journal.undo.clear()
-    tracing.machine = tracing.frame = tracing.instruction = tracing.equal_calls = None
+    tracing.machine = tracing.frame = tracing.instruction = None
     places.forget()
     machine.frames = []
     machine.before = machine.handing = machine.outcome = None

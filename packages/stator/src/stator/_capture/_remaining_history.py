@@ -24,7 +24,8 @@ def keep_remaining_history(emitter: variables.Emitter, graph: OutputGraph) -> No
     """Let each backward that frees its history run natively, if something else of the graph can
     still be differentiated."""
     t = emitter.t
-    if not t.differentiates or t.policy.runs_in_order or graph.keeps_history:
+    has_backward = t.state(variables.Differentiated).has_backward
+    if not has_backward or t.policy.runs_in_order or graph.keeps_history:
         return
     backwards = [node for node in graph.current.nodes if "frees_history" in node.meta]
     if not backwards:

@@ -139,7 +139,7 @@ def _traced(
         _refuse_separate_paths(tracing, policy)
         raise
     finally:
-        variables.restore_modes(tracing)
+        tracing.restore_modes()
         release(tracing, machine, places)
 
 
@@ -149,7 +149,7 @@ def new_space(options: Options, graph: Any, policy: variables.Policy) -> variabl
     space = variables.StandardSpace(graph, handlers, policy, variables.Journal(), builders=builders)
     repeats = getattr(graph, "equal_calls", None)  # a graph layer may have none
     if repeats is not None and options.regions != "off":
-        space.equal_calls = repeats(space)
+        space.state(variables.RepeatedCalls).repeater = repeats(space)
     return space
 
 
@@ -168,7 +168,7 @@ def _refuse_in_vain(
     without_frames(outcome.reason)
     outcome.reason.hint = outcome.reason.hint or hint_for(outcome.reason.reason)
     _skip_frame(outcome, machine, policy)
-    if (late := domain.t.late_import) is not None:
+    if (late := domain.t.state(variables.LateImports).wanted) is not None:
         raise _Again(attrs.evolve(policy, imported={*policy.imported, late}), late)
     if (stop := domain.learned_in_vain(outcome)) is not None:
         raise _Again(attrs.evolve(policy, stop=stop))
@@ -176,7 +176,7 @@ def _refuse_in_vain(
 
 def _refuse_separate_paths(tracing: variables.Space, policy: variables.Policy) -> None:
     """Raise `_Again` where a tensor was read by two of the paths that a break carried."""
-    if tracing.read_twice:
+    if tracing.state(variables.CarriedPaths).are_read_twice:
         raise _Again(attrs.evolve(policy, joins_paths=True)) from None
 
 
@@ -331,7 +331,7 @@ def _settled(
 
 def _lines_of_equal_calls(tracing: variables.Space) -> tuple[str, ...]:
     """Return the record of equal calls; a graph layer may keep none."""
-    record = getattr(tracing.equal_calls, "record", None)
+    record = getattr(tracing.state(variables.RepeatedCalls).repeater, "record", None)
     return () if record is None else tuple(record.lines())
 
 

@@ -144,16 +144,11 @@ def _reasons(traced: TraceResult) -> Iterator[str]:
         yield "its own effects make its guards fail"
     if traced.point is not None or traced.reason is not None or traced.raises:
         yield "it breaks"
-    if emitter.draws or emitter.late_draws or emitter.early or emitter.t.streams.early:
-        yield "it draws random numbers outside of the graph"
-    if emitter.generators or emitter.gradients or emitter.fleeting:
+    if emitter.generators or emitter.gradients or emitter.early or emitter.fleeting:
         yield "it makes generators, sets gradients, or reads what may die"
-    if emitter.t.modes or emitter.t.inference.ever or variables.is_under_level():
+    if variables.is_under_level():
         yield "it changes modes"
-    if emitter.t.assumes:
-        yield "it calls a function whose result is assumed to be constant"
-    if emitter.t.states.have_begun() or emitter.t.states.effects():
-        yield "a capture has effects, such as warnings and calls of cached functions"
+    yield from emitter.t.states.bound_to_process()
 
 
 def check_hashes(codes: Iterable[CodeType], known: Iterable[object]) -> None:

@@ -37,7 +37,7 @@ from stator_guards import (
     load_source,
     tuple_text,
 )
-from stator_variables import enters_level, is_drawn
+from stator_variables import Streams, enters_level, is_drawn
 
 from stator._capture._compile_log import log_graph
 from stator._capture._entry_source import ending, inference_marks
@@ -307,7 +307,7 @@ def _function(
     emitter = traced.emitter
     number = next(_numbers)
     name = f"entry_{number}"
-    call: list[str] = [*emitter.draws, *emitter.early]
+    call: list[str] = [*emitter.ahead, *emitter.early]
     graph = None
     if lowered is not None and recovery is not None:
         assert recovery.retrace is not None  # `_recovery` gives it one
@@ -317,7 +317,7 @@ def _function(
         call = _graph_call(traced, graph, recovery, target)
     loads, marks = _loads(emitter, target), inference_marks(emitter)
     begin = [f"{emitter.capture(begin_step)}()"] if data.begins_step else []
-    body = [*begin, *loads, *call, *emitter.late_draws, *marks, *emitter.lines]
+    body = [*begin, *loads, *call, *emitter.behind, *marks, *emitter.lines]
     body.append(ending(traced, site))
     data.source = function_text(name, target.parameters, body)
     data.namespace = dict(emitter.captured)
@@ -364,7 +364,7 @@ def _graph_call(
         given += f", drawn={tuple_text(drawn)}"
     return [
         *copies,
-        *emitter.draws,
+        *emitter.ahead,
         *loads,
         *emitter.early,
         "try:",
@@ -406,7 +406,7 @@ def _recovery(
     behind = LateInputs.of(late, traced.captured)
     is_dual = enters_level(traced.captured.graph)
     in_order = is_run_in_order(retrace.options, effects) and not is_dual
-    steps = RandomSteps.of(traced.emitter.t.streams.early, data.graph, in_order)
+    steps = RandomSteps.of(traced.emitter.t.state(Streams).early, data.graph, in_order)
     plan = RollbackPlan.of(behind.left_to_graph(effects), steps, in_order, data.forgives)
 
     return Recovery(

@@ -12,6 +12,7 @@ from stator_backends import AmbientState, FrozenInputs, Lowered, PreparedInputs,
 from stator_variables import (
     DUAL_LEVEL,
     RUNS_NATIVELY,
+    GlobalModes,
     enters_level,
     is_drawn,
     is_under_level,
@@ -139,7 +140,7 @@ def _lowered(
         as_it_is = DUAL
     if not spec_of(options.backend).compiles:
         _keep_for_handlers(captured.module)
-    elif space.modes and not effects.catches_foreign:
+    elif space.state(GlobalModes).starts and not effects.catches_foreign:
         calls = _take_out_setters(captured.module)
 
     # The symbols are also those that a rollback left.
@@ -250,7 +251,7 @@ def _is_specialized(lowered: Lowered, hides_floats: bool) -> bool:
 def settings_of(traced: TraceResult) -> dict[Any, Any]:
     """Return the modes that the graph changes, with their values at its start."""
     level = {DUAL_LEVEL: False} if enters_level(traced.captured.graph) else {}
-    return {**traced.emitter.t.modes, **level}
+    return {**traced.emitter.t.state(GlobalModes).starts, **level}
 
 
 ONE_CALL = "its entry serves one call only"

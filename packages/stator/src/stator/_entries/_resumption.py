@@ -30,7 +30,7 @@ from stator_backends import nodes_called
 from stator_bytecode import FlatState, Goto, Site, exception_field
 from stator_guards import Source, function_text, load_source
 from stator_subgraphs import CapturedGraph, bodies_of, calls_in
-from stator_variables import Step, enters_level
+from stator_variables import Step, Streams, enters_level
 from torch import fx
 
 from stator._capture._entry_source import ending, inference_marks
@@ -170,7 +170,7 @@ class Resumption:
             if enters_level(traced.captured.graph, and_stays=True):
                 # it was left when the graph raised, and all tangents ended
                 raise Unsupported("operator-error", "an operator on dual tensors")
-            again = traced.emitter.t.streams.early
+            again = traced.emitter.t.state(Streams).early
             if not steps.starts_with(again):
                 raise Unsupported("operator-error", "other steps on random streams")
             rewound = steps.rewound(again)
@@ -232,7 +232,7 @@ def _function(
     emitter = traced.emitter
     name = f"resume_{next(_numbers)}"
     marks = inference_marks(emitter)
-    body = [*emitter.loads, *steps, *emitter.late_draws, *marks, *emitter.lines]
+    body = [*emitter.loads, *steps, *emitter.behind, *marks, *emitter.lines]
     body.append(ending(traced, site))
     text = function_text(name, (*target.parameters, "g", "drawn"), body)
     captured = emitter.captured

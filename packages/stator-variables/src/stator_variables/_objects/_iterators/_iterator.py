@@ -15,6 +15,7 @@ from stator_variables._objects._dict_view import of_base
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._runtime._support import advanced, finished, spoiled, unasked
 from stator_variables._space import Space
+from stator_variables._trace._capture_state import Phase
 from stator_variables._tracker import Split, VariableTracker
 
 
@@ -90,7 +91,7 @@ class IteratorTracker(VariableTracker, metaclass=ABCMeta):
 
     def rebuild_late(self, e: Emitter) -> str:
         """Write the lines that make it after the effects, and return its name."""
-        return e.bind_later(e.last, self, self.rebuild_here(e))
+        return e.bind_later(Phase.AFTER_CHANGES, self, self.rebuild_here(e))
 
     @abstractmethod
     def rebuild_here(self, e: Emitter) -> str:

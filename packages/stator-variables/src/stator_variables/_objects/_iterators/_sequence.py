@@ -12,6 +12,7 @@ from stator_variables._objects._program_error import throw
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._runtime._support import advanced, placed
 from stator_variables._space import Space
+from stator_variables._trace._capture_state import Phase
 from stator_variables._tracker import Split, VariableTracker
 from stator_variables._trackers import ConstantTracker
 
@@ -51,7 +52,7 @@ class SequenceIteratorTracker(PositionedTracker):
 
     def rebuild_late(self, e: Emitter) -> str:
         name = e.bind(self, self.begun(e))
-        e.last.lines.append(self._placed(e, name))
+        e.later[Phase.AFTER_CHANGES].lines.append(self._placed(e, name))
         return name
 
     def _placed(self, e: Emitter, begun: str) -> str:
