@@ -219,6 +219,7 @@ def _lowered(job: _Job, options: LoweringOptions) -> Lowered:
     divide(job.gm, job.spec, division)
     if options.get("separable") and WRITES_WITH_GRADIENTS in division.native.values():
         return _run_as_it_is(evolve(job, backend=eager), WRITES_WITH_GRADIENTS)
+
     if _divides_at_blocks(job, division, options):
         takes_small = options.get("regions") == "always"
         division.starts |= starts_of_fragments(job.gm, takes_small)
@@ -283,6 +284,7 @@ def _in_pieces(job: _Job, division: Division, options: LoweringOptions) -> Lower
         ambient,
         shares=_shares_pieces(job),
     )
+
     made = whole.lower()
     return Lowered(
         graph_function(made.driver),
@@ -306,6 +308,7 @@ def _job(
 ) -> _Job:
     """Return the job for the backend that is `used` in place of the requested one, `wanted`."""
     spec = spec_of(wanted)
+
     return _Job(
         gm,
         with_symbols(gm, example_inputs),
@@ -341,6 +344,7 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
     restores, late = _prepared(job)
     present = job.ambient or _session.AmbientState.capture()
     modes = begin_with_gradients(job.gm, present)
+
     try:
         with _surroundings(job, modes), retainable_graphs():
             record_contexts(
