@@ -347,15 +347,7 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
 
     try:
         with _surroundings(job, modes), retainable_graphs():
-            record_contexts(
-                job.gm,
-                job.inputs,
-                job.spec,
-                job.context,
-                job.contexts,
-                hides_floats=job.hides_floats,
-                prepared=() if job.prepared is None else job.prepared.ids,
-            )
+            _record_contexts(job)
             compiled = _call_backend(job)
     except BackendError as failure:
         refused = refused_by_autograd(failure)
@@ -375,6 +367,18 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
     compiled = restore_all(compiled, restores)
     gained = tuple(_shape_guards(job.fake_mode)[len(known) :])
     return Lowered(compiled, job.spec, tuple(guards), gained, len(output[0]), late=late)
+
+
+def _record_contexts(job: _Job) -> None:
+    record_contexts(
+        job.gm,
+        job.inputs,
+        job.spec,
+        job.context,
+        job.contexts,
+        hides_floats=job.hides_floats,
+        prepared=() if job.prepared is None else job.prepared.ids,
+    )
 
 
 def _refused(job: _Job, failure: BackendError, reason: str) -> Lowered:

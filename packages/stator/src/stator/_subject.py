@@ -82,6 +82,7 @@ def compiled_function(
         text = f"{fn.__qualname__} is a {kind} function: it runs without being compiled"
         warnings.warn(text, stacklevel=depth_of_the_user())
         return fn
+
     region = Region.of(Root.of(fn, options.name or name), options, owner)
     region.callees = Callees(functools.partial(_callee, attrs.evolve(options, name="")))
     add_region(region)

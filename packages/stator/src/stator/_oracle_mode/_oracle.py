@@ -156,6 +156,7 @@ class Oracle:
             ),
             *world.variables(),
         ]
+
         comparison = Comparison()
         differences = [one for name, a, b in parts for one in comparison.differences(a, b, name)]
         changed = [name for name, state in expected.process.items() if found.process[name] != state]

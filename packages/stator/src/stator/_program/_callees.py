@@ -46,6 +46,7 @@ class Callees:
         code = function.__code__
         if (hooked := self._codes.get(code)) is None:
             hooked = self._codes[code] = with_hooked_calls(code, self.compiled)
+
         made = FunctionType(
             hooked,
             function.__globals__,

@@ -164,6 +164,7 @@ def _load(fn: FunctionType, runner: Runner, root: Root, region: Region | None) -
         runner.finish,
         hide,
     )
+
     names = _unlike(parameters_of(fn.__code__), (*_GLOBALS, *_LOCALS, *_BUILTINS))
     code = _code(fn, names, root, runner if region is None else region.pool)
 
