@@ -88,7 +88,7 @@ Unset = _Unset()
 
 
 class Runner(Protocol):
-    """The callee of a wrapper: a region, or an object around one."""
+    """The callee of a wrapper: the runner of a region, or an object around one."""
 
     @property
     def newest(self) -> list[Entry]: ...
