@@ -5,7 +5,7 @@ names)`` returns the mentioned names that neither they, nor Python, nor an insta
 Examples of the page itself count as definitions, so `` `x + y` `` is fine where a fenced block of
 the page defines both. Nothing of ours is imported:
 
-    `Region.enter`              a class and a member of it, or of one of its bases
+    `RegionRunner.enter`        a class and a member of it, or of one of its bases
     `stator_guards.conformance` a module
     `_emit/_emitter.py`         a file of that path below some folder of the repository
     `nox -s layers`             no Python, and not looked at

@@ -102,6 +102,7 @@ def _faults_of(
 ) -> Iterator[ConformanceFault]:
     built = graph.built()
     expected = _observations(graph, built, graph_function(built.gm))
+
     try:
         lowered = lower(
             built.gm,

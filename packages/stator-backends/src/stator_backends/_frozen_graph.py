@@ -45,11 +45,13 @@ def freeze(gm: GraphModule, inputs: Sequence[Any]) -> FrozenGraph:
     written = memory_written(gm)
     first = next(node for node in copied.graph.nodes if node.op != "placeholder")
     frozen: dict[int, Any] = {}
+
     for position, node in enumerate(placeholders(gm)):
         replaced = copied.graph.find_nodes(op="placeholder")[position - len(frozen)]
         source = replaced._dynamo_source = node._dynamo_source  # type: ignore[attr-defined]
         if not _is_lasting(node) or memory_of(example_of(node)) in written:
             continue
+
         frozen[position] = inputs[position]
         name = f"frozen_{position}"
         is_parameter = isinstance(inputs[position], Parameter)
@@ -61,6 +63,7 @@ def freeze(gm: GraphModule, inputs: Sequence[Any]) -> FrozenGraph:
         held.meta = replaced.meta
         replaced.replace_all_uses_with(held)
         copied.graph.erase_node(replaced)
+
     copied.recompile()
     left = [value for i, value in enumerate(inputs) if i not in frozen]
     return FrozenGraph(copied, left, FrozenInputs(frozen))

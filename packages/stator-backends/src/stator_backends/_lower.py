@@ -221,6 +221,7 @@ def _lowered(job: _Job, options: LoweringOptions) -> Lowered:
     divide(job.gm, job.spec, division)
     if options.get("separable") and WRITES_WITH_GRADIENTS in division.native.values():
         return _run_as_it_is(evolve(job, backend=eager), WRITES_WITH_GRADIENTS)
+
     if _divides_at_blocks(job, division, options):
         takes_small = options.get("regions") == "always"
         division.starts |= starts_of_fragments(job.gm, takes_small)
@@ -285,6 +286,7 @@ def _in_pieces(job: _Job, division: Division, options: LoweringOptions) -> Lower
         ambient,
         shares=_shares_pieces(job),
     )
+
     made = whole.lower()
     return Lowered(
         graph_function(made.driver),
@@ -308,6 +310,7 @@ def _job(
 ) -> _Job:
     """Return the job for the backend that is `used` in place of the requested one, `wanted`."""
     spec = spec_of(wanted)
+
     return _Job(
         gm,
         with_symbols(gm, example_inputs),
@@ -343,17 +346,10 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
     restores, late = _prepared(job)
     present = job.ambient or _session.AmbientState.capture()
     modes = begin_with_gradients(job.gm, present)
+
     try:
         with _surroundings(job, modes), retainable_graphs():
-            record_contexts(
-                job.gm,
-                job.inputs,
-                job.spec,
-                job.context,
-                job.contexts,
-                hides_floats=job.hides_floats,
-                prepared=() if job.prepared is None else job.prepared.ids,
-            )
+            _record_contexts(job)
             compiled = _call_backend(job)
     except BackendError as failure:
         refused = refused_by_autograd(failure)
@@ -373,6 +369,18 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
     compiled = restore_all(compiled, restores)
     gained = tuple(_shape_guards(job.fake_mode)[len(known) :])
     return Lowered(compiled, job.spec, tuple(guards), gained, len(output[0]), late=late)
+
+
+def _record_contexts(job: _Job) -> None:
+    record_contexts(
+        job.gm,
+        job.inputs,
+        job.spec,
+        job.context,
+        job.contexts,
+        hides_floats=job.hides_floats,
+        prepared=() if job.prepared is None else job.prepared.ids,
+    )
 
 
 def _refused(job: _Job, failure: BackendError, reason: str) -> Lowered:

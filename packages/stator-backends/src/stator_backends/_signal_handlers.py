@@ -116,6 +116,7 @@ class Wrapping:
             put_back(number, handler)
             handler(number, frame)
             return
+
         with self.state.entered(), _interruption.under_way():
             self.running += 1
             try:

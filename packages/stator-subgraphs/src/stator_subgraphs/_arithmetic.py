@@ -102,6 +102,7 @@ class _Text:
             name = self.names.setdefault(source, f"n{len(self.names)}")
             self.hints[name] = cls(hint)
             return name
+
         if node.op != "call_function" or node.kwargs:
             return None
         if node.target is operator.neg:

@@ -94,6 +94,7 @@ def record_call(
     mode = MODE_CALLS.get(target)
     before = mode.look(*examples) if mode is not None else None
     heard: list[CapturedWarning] = []
+
     if target is give_warning:
         heard.append(_given_by_program(state, *args))
     elif body is not None:
@@ -106,6 +107,7 @@ def record_call(
     _refuse_raising_after_write(state, traced.node)
     if heard:
         traced.node.meta["warns"] = heard
+
     changed = watched.changed() if body is None else _gives(state, body, traced)
     if changed:
         _note_write(state, traced.node, changed)

@@ -41,6 +41,7 @@ def _lint(module: GraphModule) -> Iterator[str]:
 
 def _nodes(graph: Graph) -> Iterator[str]:
     known = set(graph.nodes)
+
     for node in graph.nodes:
         yield from (
             f"{node} uses {source} of another graph"
@@ -49,6 +50,7 @@ def _nodes(graph: Graph) -> Iterator[str]:
         )
         if node.op.startswith("call_") and "example_value" not in node.meta:
             yield f"{node} has no example"
+
         if (
             node.op.startswith("call_")
             and "stack_trace" not in node.meta

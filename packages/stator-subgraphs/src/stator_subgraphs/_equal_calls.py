@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import torch
 from attrs import Factory, define, field, frozen
 from stator_bytecode.errors import Unsupported
 from stator_guards import (
@@ -37,7 +36,6 @@ from stator_variables import (
     TensorTracker,
     TupleTracker,
     from_traced,
-    held_by_changed,
     is_a,
     is_pending,
     owner_of,
@@ -51,6 +49,7 @@ from torch.utils._pytree import SUPPORTED_NODES
 from stator_subgraphs._alike_facts import AlikeFacts
 from stator_subgraphs._equal_call_record import Difference, EqualCallRecord, short_path
 from stator_subgraphs._fragment import Fragment, fragment_of, record_again
+from stator_subgraphs._moment import Moment, ReadableChanges, moment_of
 from stator_subgraphs._operators._reuse import (
     Alias,
     Facts,
@@ -109,6 +108,7 @@ class EqualCalls:
         call = None if start is None else called(self.t, function, args, kwargs)
         if start is None or call is None:
             return MISSING
+
         difference = ""
         for earlier in known:
             if earlier.moment.state == start.state and earlier.call.outline == call.outline:
@@ -205,58 +205,6 @@ def is_plain(vt: TensorTracker) -> bool:
     )
 
 
-@define(eq=False)
-class ReadableChanges:
-    """The changes of objects that any call may read: of existing ones, and of new ones that they
-    lead to by now. No guard is about what is read of these."""
-
-    t: Space
-    count: int = 0
-    seen: int = 0
-    """The number of changes that were looked at."""
-    reached: set[int] = Factory(set)
-
-    def number(self) -> int:
-        writes = self.t.heap.writes
-        new = writes[self.seen :]
-        self.seen = len(writes)
-        if any(vt.source is not None or id(vt) in self.reached for vt in new):
-            self.count += 1
-            self.reached = held_by_changed(self.t.heap.changed)
-        return self.count
-
-
-@frozen
-class Moment:
-    """The state of the trace at the start or the end of a call, besides its arguments."""
-
-    state: tuple[Any, ...]
-    """The state that equal calls have in common."""
-    effects: tuple[Any, ...]
-    """The state that no call changes which can be repeated."""
-
-
-def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment | None:
-    """Return None where no call is repeated."""
-    if t.touched or t.heap.made:
-        return None
-    if state.current is not state.root:
-        return None
-    captures = t.states.moments()
-    if captures is None:
-        return None
-    around, inside = captures
-    heap, lifetimes = t.heap, t.lifetimes
-    identities = heap.assumed_distinct, heap.named
-    ends = lifetimes.observable, lifetimes.ended_locals, lifetimes.assumed_unobserved
-    graph = state.root.written, state.held, state.differentiated
-    counted = (*identities, *ends, *graph)
-
-    modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), state.keeps_history
-    now = (changes.number(), *modes, len(state.mode_undo), *around)
-    return Moment(now, (*map(len, counted), *inside))
-
-
 # -- the summary of a call -------------------------------------------------------------------------
 @define(eq=False)
 class Summary:
@@ -288,6 +236,7 @@ class Summary:
         if tensors is None:
             facts = (fact for fact in self.metadata if not values.satisfy(fact))
             return self._difference(next(facts, None), call, values)
+
         inputs = [_input(call, place, tensors) for place in self.fragment.inputs]
         if [kind_with_history(traced.example) for traced in inputs] != self.kinds:
             return Difference("an input of its operators is of another kind")
@@ -410,6 +359,7 @@ def summary_of(interpreted: InterpretedCall, state: GraphState) -> Summary | Non
     tensors = _tensors_read(call, facts)
     if fragment is None or tensors is None:
         return None
+
     result = _placed(interpreted.result, call, fragment)
     if result is None:
         return None

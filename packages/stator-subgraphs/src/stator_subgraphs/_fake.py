@@ -148,6 +148,7 @@ def run(mode: FakeTensorMode, target: NodeTarget, args: Args, kwargs: Kwargs) ->
     of `dropout` copies where the operator itself gives its input, as it does in inference mode,
     too."""
     name, given = called(target), tensors_in([*args, *kwargs.values()])
+
     with (
         mode,
         nullcontext() if name == "dropout" else _dispatcher(mode),
@@ -166,6 +167,7 @@ def run(mode: FakeTensorMode, target: NodeTarget, args: Args, kwargs: Kwargs) ->
             made = target(*args, **kwargs)
         if torch.is_inference_mode_enabled():
             made = as_views(args[1] if target is getattr else name, made, given)
+
     _count_writes(name, args, kwargs)
     return made
 

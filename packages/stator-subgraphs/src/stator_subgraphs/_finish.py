@@ -67,11 +67,13 @@ def captured_graph(
         prune(root)
     else:
         _narrow_bodies(state, root)
+
     for node in unused(root, root.placeholders):
         root.placeholders.remove(node)
         root.graph.erase_node(node)
     root.graph.lint()
     shape_guards = ShapeGuards(state, inputs)
+
     return CapturedGraph(
         graph=root.graph,
         make_module=partial(_module, state, compile_id),

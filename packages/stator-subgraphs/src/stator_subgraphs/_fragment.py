@@ -44,6 +44,7 @@ def fragment_of(
         for given in node.all_input_nodes:
             if given not in found:
                 values[given] = tracer.values[given]
+
     inputs = [place(traced) for traced in values.values()]
     known = [origin for origin in inputs if origin is not None]
     if len(known) != len(inputs):
@@ -124,6 +125,7 @@ class ModulePaths:
         stack = known.get("nn_module_stack")
         if stack is None or self.first is None or self.now is None:
             return
+
         (_, old, _), (key, new, _) = self.first, self.now
         moved: dict[str, tuple[str, type]] = {}
         for name, (path, cls) in stack.items():

@@ -225,6 +225,7 @@ class Inputs:
                 if len(known) == len(parts)
                 else None
             )
+
         bound = self.state.root.symbols.get(expression) if is_symbol(expression) else None
         described = None if bound is None else self.described.get(bound.node)
         return described.source if described is not None and described.kind == "number" else None
@@ -322,6 +323,7 @@ def symbolic_context(
         if is_wrapper
         else (StatefulSymbolicContext, {})
     )
+
     return kind(
         dynamic_sizes=[KINDS[dim.kind] for dim in dims],
         dynamic_strides=[

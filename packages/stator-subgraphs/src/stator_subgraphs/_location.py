@@ -76,6 +76,7 @@ class Location:
             meta["caught"] = True
         if place.catches_operators:
             meta["catches_operators"] = True
+
         if place.has_except:
             meta["has_except"] = True
         if place.handled:

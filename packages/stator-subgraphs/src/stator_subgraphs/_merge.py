@@ -30,6 +30,7 @@ def _take(body: Body, operands: tuple[GraphValue, ...]) -> None:
         known.get(traced.node) or tracer.placeholder(traced.node.name, traced.example).node
         for traced in operands
     ]
+
     written = {tracer.placeholders[position] for position in body.written}
     aliased = [(output, tracer.placeholders[position]) for output, position in body.aliased]
     tracer.arrange(wanted)

@@ -136,6 +136,7 @@ def state_of(tensor: Tensor, thorough: bool) -> object:
         return object() if thorough else None
     if not thorough:
         return tensor._version
+
     strided = tensor.layout is torch.strided
     shape = (
         (tensor.size(), tensor.stride(), tensor.storage_offset()) if strided else (tensor.size(),)

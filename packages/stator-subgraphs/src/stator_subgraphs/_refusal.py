@@ -153,6 +153,7 @@ def refuse_setting(operation: Operation) -> None:
         return
     if storage_of(tensor) != storage_of(value):
         return
+
     parts = place if isinstance(place, tuple) else (place,)
     if all(part is None or part is ... or type(part) in (int, slice, SymInt) for part in parts):
         written = tensor[place]
@@ -195,6 +196,7 @@ def refuse_casts(operation: Operation) -> None:
         *operation.kwargs.values(),
         *([1.0] if name in GIVING_FLOATS else []),
     ]
+
     for place, written in enumerate(tensors_in(operation.args[:1])):
         parts = [
             part[place] if type(part) in (list, tuple) and place < len(part) else part
@@ -205,6 +207,7 @@ def refuse_casts(operation: Operation) -> None:
             for part in parts
             if isinstance(part, Tensor | complex | FLOATS | INTEGERS)
         ]
+
         if not all(
             torch.can_cast(torch.result_type(written, value), written.dtype) for value in values
         ):

@@ -61,6 +61,7 @@ class BodyScope:
         inner = self.tracer.placeholder(hint, example, explicit=True)
         if isinstance(example, torch.Tensor):
             self.tracer.births[inner.node] = (example.size(), example.stride())
+
         self._arguments.append(outer)
         self.state.journal.record(self._arguments.pop)
         if outer is not None:
@@ -85,6 +86,7 @@ class BodyScope:
         )
         self._drop_unused()
         self._leave(local)
+
         module = CapturedModule(held_by(self.state, graph), graph)
         examples = tuple(
             value.example if isinstance(value, GraphValue) else value for value in local

@@ -106,6 +106,7 @@ class ShapeGuards:
         self, records: list[Record], fakes: list[Any], needed: set[Any]
     ) -> tuple[list[str], list[str]]:
         contexts: list[Any] = [record.context for record in records]
+
         try:
             helpers = self.state.env.produce_guards_verbose(
                 fakes,
@@ -120,6 +121,7 @@ class ShapeGuards:
             )
         except ConstraintViolationError as error:
             raise InvalidUse(str(error), MARKED) from error
+
         return helpers[0].exprs, helpers[1].exprs
 
     def _constant(self, records: list[Record], fakes: list[Any]) -> set[str]:

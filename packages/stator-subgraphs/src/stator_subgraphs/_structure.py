@@ -48,6 +48,7 @@ def rebuild(value: Any, leaf: Callable[[Any], Any]) -> Any:
         return slice(
             rebuild(value.start, leaf), rebuild(value.stop, leaf), rebuild(value.step, leaf)
         )
+
     if isinstance(value, dict):
         return {key: rebuild(item, leaf) for key, item in value.items()}
     if kind is tuple or kind is torch.Size:

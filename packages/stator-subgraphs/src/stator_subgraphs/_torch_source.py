@@ -71,6 +71,7 @@ def ours(torch_source: Any) -> Source:
     kind = type(torch_source).__name__
     if kind == "TensorPropertySource":
         return _size(ours(torch_source.base), torch_source)
+
     if kind == "CallMethodItemSource":
         base = torch_source.base
         return (

@@ -52,6 +52,7 @@ def may_raise(node: Node) -> bool:
         return True
     if name in ("getitem", "setitem", "__getitem__", "__setitem__"):
         return _takes_indices(node)
+
     stem = name.rstrip("_").removeprefix("__i").lstrip("_")
     example = node.meta.get("example_value")
     if isinstance(example, _NUMBERS):

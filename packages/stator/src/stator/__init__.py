@@ -43,14 +43,13 @@ from stator._report import Report
 from stator._settings._break_policy import error_on_graph_break
 from stator._settings._comptime import ComptimeContext, ComptimeVar, comptime
 from stator._settings._logs import set_logs
-from stator._settings._options import (
-    Options,
+from stator._settings._options import Options, set_default_backend
+from stator._settings._stack import (
     Stack,
     default_builders,
     default_handlers,
     default_operators,
     list_captures,
-    set_default_backend,
 )
 from stator._settings._stance import set_stance
 from stator._subject import report_of, wait

@@ -32,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )
         )
+
     given = parser.parse_args(arguments)
     if given.command is None:
         print("\n".join(versions()))

@@ -8,7 +8,8 @@ import torch
 
 from stator._control import follow_resets_of_torch, is_disabled
 from stator._program._traceback import hidden_frames
-from stator._settings._options import Options, Stack, make_options
+from stator._settings._options import Options, make_options
+from stator._settings._stack import Stack
 from stator._signature import C, CompiledCallable, Decorator, M, P, S
 from stator._subject import compiled, in_place, refuse
 from stator.errors import BackendFailed, InvalidUse, UnknownBackend

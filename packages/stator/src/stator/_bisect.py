@@ -44,7 +44,8 @@ from torch.utils._pytree import tree_leaves
 
 from stator._oracle_mode._comparison import Comparison
 from stator._settings._captures import ALL, names_of
-from stator._settings._options import Stack, make_options
+from stator._settings._options import make_options
+from stator._settings._stack import Stack
 from stator._subject import compiled
 from stator.errors import InvalidUse, backend_boundary
 

@@ -82,6 +82,7 @@ def disable(subject: object = None, recursive: bool = True, *, reason: str | Non
     if isinstance(subject, torch.nn.Module):
         put_in_place(subject, _eagerly(type(subject)._call_impl, reason, recursive))
         return subject
+
     if isinstance(subject, types.MethodType):
         function = _eagerly(subject.__func__, reason, recursive)
         return types.MethodType(function, subject.__self__)

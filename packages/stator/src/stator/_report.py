@@ -98,6 +98,7 @@ class EntryReport:
             {"operator": each.node, "reason": each.reason, **place_data(written_place(each.where))}
             for each in self.uncompiled
         ]
+
         return {
             "target": self.target,
             "operators": self.op_count,
@@ -135,6 +136,7 @@ class EntryReport:
         facts.append(f"{self.times.total * 1000:.1f} ms to compile")
         if self.calls is not None:
             facts.append(counted(self.calls, "call"))
+
         found = [f"entry {number}: {self.target}: {', '.join(facts)}"]
         found += [f"  {note}" for note in self.cache_notes]
         found += [
@@ -144,6 +146,7 @@ class EntryReport:
             found.append("  no later call takes it, so nothing is compiled for it")
         else:
             found += [f"  {line}" for line in self._lines_of_compiled()]
+
         found += [f"  {line}" for line in self.equal_calls]
         if guards:
             found += [
@@ -270,6 +273,7 @@ class Report:
         places = [place for entry in entries for place in (*entry["lines"], *entry["uncompiled"])]
         places += [each["program_line"] for each in breaks]
         places += [each["where"] for each in causes]
+
         return {
             "version": REPORT_VERSION,
             "name": self.name,
@@ -341,6 +345,7 @@ def _guard_data(guard: Guard) -> dict[str, Any]:
 
 def _entry_report(entry: Any, spec: BackendSpec) -> EntryReport:
     data = entry.data
+
     return EntryReport(
         target=data.target.name,
         graph=data.graph,

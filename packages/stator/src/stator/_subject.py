@@ -22,6 +22,7 @@ from stator._program._target import Root
 from stator._regions._backward_runner import BackwardRunner
 from stator._regions._compilations import COMPILATIONS, TieredRunner
 from stator._regions._region import Region
+from stator._regions._region_runner import RegionRunner
 from stator._regions._wrapper import make_wrapper, original_of, region_of
 from stator._report import LiveReport, Report
 from stator._settings._deferred_warning import depth_of_the_user, show_deferred_warnings
@@ -83,10 +84,13 @@ def compiled_function(
         text = f"{fn.__qualname__} is a {kind} function: it runs without being compiled"
         warnings.warn(text, stacklevel=depth_of_the_user())
         return fn
+
     region = Region.of(Root.of(fn, options.name or name), options, owner)
     region.callees = _callees(options)
     add_region(region)
-    runner: Any = Oracle(region, fn) if options.oracle else region
+    runner: Any = RegionRunner.of(region)
+    if options.oracle:
+        runner = Oracle(runner, fn)
     if options.tiered:
         runner = TieredRunner(runner)
     if options.compiled_autograd:

@@ -26,6 +26,7 @@ def cut_freed_history(gm: GraphModule) -> list[int]:
     """
     if not any("frees_history" in node.meta for node in gm.graph.nodes):
         return []
+
     output = gm.graph.output_node()
     results = results_of(gm)
     detached: dict[Node, Node] = {}
@@ -37,6 +38,7 @@ def cut_freed_history(gm: GraphModule) -> list[int]:
                 detached[node] = gm.graph.call_method("detach", (node,))
             detached[node].meta |= {**node.meta, "example_value": example_of(node).detach()}
         results[i] = detached[node]
+
     output.args = (tuple(results),)
     gm.recompile()
     return positions

@@ -63,6 +63,7 @@ def defer_writes(gm: GraphModule) -> tuple[LateWrite, ...]:
 
     inputs = placeholders(gm)
     behind = inputs[-1].next
+
     made: list[LateWrite] = []
     results: list[Node] = []
     for write in late:
@@ -75,6 +76,7 @@ def defer_writes(gm: GraphModule) -> tuple[LateWrite, ...]:
         for user in users:
             user.replace_input_with(node, copy)
         results.append(copy)
+
     gm.graph.output_node().args = ((*results_of(gm), *results),)
     gm.recompile()
     return tuple(made)

@@ -64,6 +64,7 @@ def _results_with_own_counter(gm: GraphModule) -> dict[int, int]:
     for node, value in counting:
         if node not in results or value.requires_grad:
             continue
+
         sharing = [pair for pair in counting if memory_of(pair[1]) == memory_of(value)]
         relatives = {one for one, held in sharing if have_one_counter(held, value)}
         users = {user for one in relatives for user in one.users}
@@ -74,6 +75,7 @@ def _results_with_own_counter(gm: GraphModule) -> dict[int, int]:
             and len(relatives.intersection(results)) == 1
         ):
             found[results.index(node)] = value._version
+
     return found
 
 

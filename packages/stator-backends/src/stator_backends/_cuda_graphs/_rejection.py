@@ -20,6 +20,7 @@ def reason_not_to_record(gm: GraphModule, inputs: Sequence[Any], static: Collect
         return "its sizes change"
     if any(isinstance(node.meta.get("val"), numbers) for node in gm.graph.nodes):
         return "it reads a number from a tensor"
+
     written = {node.args[0] for node in gm.graph.nodes if _is_write(node)}
     for position, node in enumerate(nodes):
         value = values[node]

@@ -66,6 +66,7 @@ class RecordingTree:
                     return function.run(inputs)
                 recording = self._recorded(function, inputs, alive)
                 siblings.append(recording)
+
             self.path.append(recording)
             given = list(inputs)
             inputs.clear()
@@ -112,6 +113,7 @@ class RecordingTree:
         if self.path:
             dead = self.path[-1].addresses - managed
             device.restore(self.path[-1].state, live, sorted(dead))
+
         try:
             graph, outputs, state = device.record(function.run, chosen)
         finally:
@@ -141,6 +143,7 @@ class RecordingTree:
         positions = {id(value): at for at, value in enumerate(inputs) if device.is_tensor(value)}
         outside = {device.address(inputs[at]) for at in positions.values()}
         owners = Counter(device.address(value) for value in outputs if device.is_tensor(value))
+
         made: list[Any] = []
         for value in outputs:
             if not device.is_tensor(value):

@@ -88,6 +88,7 @@ def divided_further(
         runs, values = runs_of(gm, division, gradients), ValueOrigins.of(gm)
         nodes = {node.name: node for node in gm.graph.nodes}
         is_final = True
+
         for run in runs:
             if run.is_native:
                 continue
@@ -100,6 +101,7 @@ def divided_further(
             starts = {nodes[node.name] for node in inner.starts if node.name in nodes}
             is_final &= starts <= division.starts
             division.starts |= starts
+
         if is_final:
             return runs
 
@@ -163,6 +165,7 @@ class DividedLowering:
         if not all(map(_is_describable, examples)):
             self._refuse(run, "a view of what was written to in another mode")
             return False
+
         made = self._made(piece, examples)
         if made.refused:
             self._refuse(run, made.refused, made.refused_at)

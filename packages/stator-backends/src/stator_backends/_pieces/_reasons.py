@@ -109,6 +109,7 @@ def _divide_at_writes(gm: GraphModule, division: Division) -> bool:
         for value in written
         if is_leaf(value) and gives_gradients and _is_differentiated(gm, value)
     }
+
     nodes, views = _writes_to(gm, inner | leaves)
     linear = [node for node in nodes if _is_linear_write(node, inner)]
     others = [node for node in nodes if node not in linear]

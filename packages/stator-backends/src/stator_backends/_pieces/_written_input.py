@@ -54,6 +54,7 @@ def copy_what_is_read(gm: GraphModule) -> None:
     copies: dict[Node, Node] = {}  # since the last write
     overwritten: set[int | None] = set()
     seen: set[int] = set()  # what was written to so far
+
     for node in calls:
         written = memory & memory_written_by(node)
         if written:
@@ -61,6 +62,7 @@ def copy_what_is_read(gm: GraphModule) -> None:
             copies = {one: copy for one, copy in copies.items() if _memory(one) not in written}
             overwritten = (overwritten - written) | _memory_overwritten(node)
             continue
+
         for operand in node.all_input_nodes:
             if _memory(operand) not in memory - overwritten or _memory(operand) == _memory(node):
                 continue
@@ -68,6 +70,7 @@ def copy_what_is_read(gm: GraphModule) -> None:
                 is_first = operand.op == "placeholder" and _memory(operand) not in seen
                 copies[operand] = _copied(gm, operand, calls[0] if is_first else node)
             node.replace_input_with(operand, copies[operand])
+
     gm.recompile()
 
 

@@ -194,6 +194,7 @@ def _finish_truth(completion: FrameCompletion) -> None:
 
 def _finish_value(completion: FrameCompletion) -> None:
     glue, instr = completion.glue, completion.instruction
+
     if _completion.COMPLETIONS.get(instr.op) is _completion.discard:
         glue.emit("POP_TOP")
         completion.leave(False)

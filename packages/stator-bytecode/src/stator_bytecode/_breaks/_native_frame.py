@@ -71,6 +71,7 @@ def shape_of(code: CodeType) -> Shape:
         "co_cellvars": cells,
         "co_freevars": free,
     }
+
     arguments = (
         code.co_argcount
         + code.co_kwonlyargcount
@@ -81,6 +82,7 @@ def shape_of(code: CodeType) -> Shape:
         replacements |= {"co_argcount": 1, "co_posonlyargcount": 0, "co_kwonlyargcount": 0}
         replacements["co_flags"] = code.co_flags & ~VARIADIC
         arguments = 1
+
     slots = variables + tuple(name for name in cells if name not in variables)
     return Shape(
         replacements,
@@ -242,6 +244,7 @@ class NativeFrame:
         held["co_flags"] = flags if generator else flags & ~SUSPENDING
         replacements = shape.replacements | held
         code = assemble(self.glue.raws, layout.raw, **replacements)
+
         closure = tuple(CellType() for _ in range(shape.n_free))
         function = FunctionType(
             code, layout.globals, code.co_name, (None,) * (code.co_argcount - 1), closure

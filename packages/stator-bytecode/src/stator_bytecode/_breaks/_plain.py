@@ -99,6 +99,7 @@ class NativeContinuation:
         body.frame.start(is_generator)
         if is_generator:
             _prime(body)
+
         body.frame.restore_slots()
         body.restore_stack()
         if inner is None:
@@ -122,6 +123,7 @@ class NativeContinuation:
         place = self.generators.place(generator)
         assert place is not None
         glue.handler = body.raw_at(layout.pc).handler
+
         if (layout.instruction.op, kind) in (("FOR_ITER", "next"), ("SEND", "send")):
             if kind == "send":
                 glue.constant(None)

@@ -148,8 +148,10 @@ class _Splitting:
         stack = tuple(self._kind(value, layouts.VALUE) for value in state.stack)
         if state.handled is not None:
             self.values.append(state.handled)
+
         if state.names is not None:
             raise Unsupported("class-body", "a class body cannot be entered in its middle")
+
         return layouts.FrameLayout(
             code=state.code,
             pc=state.pc,
@@ -176,6 +178,7 @@ class _Splitting:
             return layouts.PREVIOUS
         if type(value) is _frame.LastInstruction:
             return layouts.RaisedAt(value.index)
+
         carried = self.virtual(value)
         if carried is None or (
             isinstance(carried, layouts.Virtualized) and id(value) in self.operands
@@ -240,6 +243,7 @@ def _names_of(layout: layouts.FrameLayout, prefix: str) -> Iterator[str]:
             yield prefix + (
                 "argument" + slot[1:] if slot.startswith(".") else re.sub(r"\W", "_", slot)
             )
+
     for depth, kind in enumerate(layout.stack):
         if kind in layouts.CARRYING:
             yield (

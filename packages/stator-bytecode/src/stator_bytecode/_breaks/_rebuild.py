@@ -90,6 +90,7 @@ class Rebuilder:
         if isinstance(layout, VirtualizedLayout):
             full[place] = self._object(full, layout, self._places(number))
             return
+
         if number not in self.functions:
             self.functions[number] = generator_function(layout, self._places(number), self.place)
         full[place] = generator = self.functions[number](full)

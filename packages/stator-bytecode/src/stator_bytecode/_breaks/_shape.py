@@ -54,6 +54,7 @@ def shapes_of(instr: Instruction) -> StepEffect:
     if op in UNCHANGED:
         added = 2 if op == "MAP_ADD" else 1
         return StepEffect((arg + added, *range(added, 0, -1)), (1, 0), (0, 0), False)
+
     used = tuple(range(count, 0, -1))
     if op == "DICT_MERGE":
         return StepEffect(used, (count - 1, 0), (0, 0), False)

@@ -179,6 +179,7 @@ class _StepWriter:
             glue.bind(unmatched)
             self._write_exit(0, lowest, 0, shapes.made[0])
             return
+
         self._write_exit(0, lowest, shapes.kept[0], shapes.made[0])
         if (jump := next((raw for raw in self.raws if raw.opcode in _JUMPING), None)) is None:
             return

@@ -81,6 +81,7 @@ def _apply_rules(raws: list[Raw], scope: Scope) -> tuple[list[_Draft], list[int]
     rules = OPCODES.rules
     count = len(raws)
     index = 0
+
     while index < count:
         raw = raws[index]
         starts.append(len(drafts))
@@ -100,6 +101,7 @@ def _apply_rules(raws: list[Raw], scope: Scope) -> tuple[list[_Draft], list[int]
             raise Unsupported(
                 "unexpected-bytecode", f"{raw.name} without the instruction that belongs before it"
             )
+
     return drafts, starts
 
 
@@ -108,6 +110,7 @@ def _resolve(drafts: list[_Draft], raws: list[Raw], starts: list[int]) -> tuple[
         raw.index = index
     handlers: dict[RawHandler | None, ExceptionHandler | None] = {None: None}
     instructions = []
+
     for index, (op, arg, lead, start, stop) in enumerate(drafts):
         raw = raws[lead]
         if (handler := raw.handler) is not None and handler not in handlers:
@@ -120,6 +123,7 @@ def _resolve(drafts: list[_Draft], raws: list[Raw], starts: list[int]) -> tuple[
         instructions.append(
             Instruction(op, arg, index, target, handlers[handler], raw.positions, (start, stop))
         )
+
     return tuple(instructions)
 
 

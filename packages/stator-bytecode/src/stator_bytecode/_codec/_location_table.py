@@ -38,6 +38,7 @@ def _write_entry(table: bytearray, positions: Positions, size: int, before: int)
             return line
     elif end_line == line and _write_short(table, delta, column, end_column, size):
         return line
+
     table.append(128 | _LONG << 3 | size)
     _write_signed(table, delta)
     _write(table, 0 if end_line is None else end_line - line)

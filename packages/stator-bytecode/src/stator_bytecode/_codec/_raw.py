@@ -46,6 +46,7 @@ def _read_units(code: CodeType, raws: list[Raw], at: list[Raw | None]) -> list[t
     caches, directions = OPCODES.caches, OPCODES.directions
     jumps: list[tuple[Raw, int]] = []
     unit = extended = prefix = 0
+
     while unit < end:
         opcode = units[2 * unit]
         arg = units[2 * unit + 1] | prefix
@@ -66,6 +67,7 @@ def _read_units(code: CodeType, raws: list[Raw], at: list[Raw | None]) -> list[t
         unit += 1 + caches[opcode]
         if direction:
             jumps.append((raw, unit + direction * arg))
+
     return jumps
 
 

@@ -39,9 +39,11 @@ def _follow(
     deepest = depth
     handler: RawHandler | None = None
     no_fall_through = OPCODES.no_fall_through
+
     for index in range(start, len(raws)):
         if reached[index] >= depth:
             break
+
         reached[index] = depth
         raw = raws[index]
         if raw.handler is not handler:
@@ -54,4 +56,5 @@ def _follow(
         if raw.opcode in no_fall_through:
             break
         deepest = max(deepest, depth)
+
     return deepest

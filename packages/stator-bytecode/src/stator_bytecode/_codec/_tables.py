@@ -60,6 +60,7 @@ def bind(dialect: Dialect) -> Opcodes:
     """Numbers come from `dis`: a dialect can be bound only under its own Python."""
     numbers = {name: number for name, number in dis.opmap.items() if number < 256}
     names = {number: name for name, number in numbers.items()}
+
     return Opcodes(
         dialect,
         tuple(map(_caches, range(256))),

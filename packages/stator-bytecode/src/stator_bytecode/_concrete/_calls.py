@@ -47,6 +47,7 @@ class Calls(ConcreteOperations):
             if self.runs_as_frame(function):
                 return Invoke(self.frame_of(function, args, kwargs))
             return function(*args, **kwargs)
+
         if kind is BuiltinFunctionType or kind is MethodWrapperType:
             if type(function.__self__) is GeneratorType:
                 return call_generator_method(function, args, kwargs)
@@ -55,6 +56,7 @@ class Calls(ConcreteOperations):
             and (instance := self._instance(function, args, kwargs)) is not None
         ):
             return instance
+
         aware = FRAME_AWARE.get(id(function))
         return (
             function(*args, **kwargs)

@@ -28,6 +28,7 @@ class Exceptions(ConcreteOperations):
             )
         elif instr.op == "RAISE_VARARGS" and instr.arg == 2:
             set_exception_field(exception, "__cause__", None)
+
         set_exception_field(
             exception,
             "__traceback__",

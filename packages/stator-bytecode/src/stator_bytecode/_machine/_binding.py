@@ -102,6 +102,7 @@ def _complaint(
         co_varnames=names,
         co_flags=_NOTHING.co_flags | rest,
     )
+
     function = FunctionType(body, {}, None, (None,) * defaults)
     function.__kwdefaults__ = dict.fromkeys(kwdefaults)
     function.__qualname__ = name

@@ -30,6 +30,7 @@ def check_frame(frame: Frame) -> list[str]:
         faults.append(
             f"{instr.op} at {frame.pc} expects a stack of {depth}, not of {len(frame.stack)}"
         )
+
     if frame.parked is None and len(frame.stack) < operands(instr):
         faults.append(f"{instr.op} at {frame.pc} needs {operands(instr)} operands")
     if instr.op == "POP_EXCEPT" and not (frame.stack and isinstance(frame.stack[-1], PreviousExc)):
@@ -51,6 +52,7 @@ def stack_depths(code: Code) -> list[int | None]:
 def _flow(code: Code) -> list[int | None]:
     depths: list[int | None] = [None] * len(code.instructions)
     work = [(0, 0)]
+
     while work:
         index, depth = work.pop()
         while index < len(depths) and depths[index] is None:
@@ -64,4 +66,5 @@ def _flow(code: Code) -> list[int | None]:
                 break
             depth += stack_effect(instr, False)
             index += 1
+
     return depths

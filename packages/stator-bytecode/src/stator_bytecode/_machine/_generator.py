@@ -57,6 +57,7 @@ def resume(machine: MachineState, request: Resume) -> None:
     fresh = state.status is GeneratorStatus.CREATED
     if state.status is GeneratorStatus.RUNNING:
         raise Raised(domain.python_error(ValueError, "generator already executing"))
+
     if state.status is GeneratorStatus.CLOSED or (
         fresh and request.then.kind in ("close", "closing")
     ):
@@ -186,6 +187,7 @@ def _throw_through(machine: MachineState, state: GeneratorState, thrown: V) -> N
     instr = frame.code.instructions[frame.pc]
     inner = frame.stack[-max(frame.code.instructions[frame.pc - 1].arg, 1)]
     inner_state = domain.generator_state(inner)
+
     closing = domain.exception_matches(thrown, domain.constant(GeneratorExit))
     if inner_state is None:
         machine.finish(

@@ -42,6 +42,7 @@ def _reraised_at(
     seen."""
     pc = handler.target
     tested: list[Any] = []
+
     for _ in code.instructions:  # a bound: handlers have no loops before the first match
         instr = code.instructions[pc]
         if instr.op == "RERAISE":
@@ -59,7 +60,9 @@ def _reraised_at(
             "JUMP",
         ):
             return None
+
         pc = instr.target if "JUMP" in instr.op else pc + 1
+
     return None
 
 

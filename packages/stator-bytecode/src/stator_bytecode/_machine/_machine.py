@@ -98,6 +98,7 @@ class Machine(MachineState):
 
     def _run(self) -> Outcome | Yielded:
         caught: BaseException | None
+
         while self.outcome is None:
             try:
                 self._step_until_switch(self.frames[-1])
@@ -106,12 +107,14 @@ class Machine(MachineState):
                 return self._broke(reason)
             except BaseException as error:
                 caught = error
+
             try:
                 unwind(self, raised_as(self.domain, caught))
             except Unsupported as reason:
                 return self._broke(reason)
             finally:
                 caught = None  # or the exception, and all that its traceback holds, would live on
+
         return self.outcome
 
     def _step_until_switch(self, frame: Frame) -> None:
@@ -156,6 +159,7 @@ class Machine(MachineState):
                 return SWITCHED
             else:
                 result, coroutine = _advance(coroutine, result)
+
         if (complete := ALL_COMPLETIONS.get(instr.op)) is None:
             frame.stack.append(result)
             return None

@@ -58,6 +58,7 @@ def _propagate(machine: MachineState, raised: Raised) -> Raised | None:
     if type(raised) is Raised and machine.domain.is_made_here(value):
         machine.origins.setdefault(id(value), (value, saved or machine.save()))
     gets_entry = not _is_reraised_here(frames[-1], raised)
+
     while frames:
         frame = frames[-1]
         if frame.parked is not None:
@@ -70,6 +71,7 @@ def _propagate(machine: MachineState, raised: Raised) -> Raised | None:
                 return _complete_by(machine, value, parked, throw)
         if gets_entry and machine.domain.is_made_here(value):
             machine.domain.extend_traceback(value, frame)
+
         gets_entry = True
         if frame.code.instructions[frame.pc].op == "YIELD_VALUE":
             _arrive_at_yield(machine, frame, value)
@@ -79,6 +81,7 @@ def _propagate(machine: MachineState, raised: Raised) -> Raised | None:
         lasti = None
         value = _left(machine, frame, value)
         frames.pop()
+
     assert saved is not None
     _escape(machine, value, saved)
     return None

@@ -89,6 +89,7 @@ def aot_backward(context: Any) -> AotBackward | None:
     kinds = {node.op for node in graph.graph.nodes}
     if has_effects or not kinds <= {"placeholder", "call_function", "output"}:
         return None
+
     return AotBackward(forward, graph.graph)
 
 

@@ -273,6 +273,7 @@ class BackwardCapture:
         ]
         unpacked = [each.target is _operator.unpack for each in lists[0].all_input_nodes]
         self._is_refused |= any(unpacked) and not is_compiled(context)
+
         variables = [each is not None for each in metadata]
         node = self._graph.call_function(
             function, (self._placeholder("hook", backward_index), *lists, variables, *more)

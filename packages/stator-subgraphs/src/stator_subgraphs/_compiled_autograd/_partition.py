@@ -145,6 +145,7 @@ def without_accumulation(graph: Graph) -> tuple[Graph, list[tuple[int, bool]]]:
     positions = {node: i for i, node in enumerate(graph.find_nodes(op="placeholder"))}
     result = Graph()
     copies: dict[Node, Node] = {}
+
     gradients: list[Node] = []
     accumulations: list[tuple[int, bool]] = []
     for node in graph.nodes:

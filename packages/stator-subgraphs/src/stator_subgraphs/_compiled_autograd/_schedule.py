@@ -87,6 +87,7 @@ def _visits(roots: Sequence[AutogradNode], executed: dict[AutogradNode, int]) ->
             break
         visited.append(stack.pop())
         followers = edges[visited[-1]]
+
     return visited
 
 

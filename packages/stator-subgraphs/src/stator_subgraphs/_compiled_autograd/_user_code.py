@@ -53,6 +53,7 @@ def as_function(graph: Graph) -> tuple[FunctionType, dict[int, Node]]:
     result = Graph()
     copies: dict[Node, Node] = {}
     user_code: dict[Node, Node] = {}
+
     for node in graph.nodes:
         copies[node] = copy = result.node_copy(node, copies.__getitem__)
         if may_be_followed(node):
@@ -65,6 +66,7 @@ def as_function(graph: Graph) -> tuple[FunctionType, dict[int, Node]]:
                 copies[node] = _followed(result, copy, target)
             else:
                 copy.target = in_graph(target)
+
     function: Any = GraphModule(torch.nn.Module(), result, "backward").forward
     first = function.__code__.co_firstlineno + 1
     statements = [node for node in result.nodes if node.op != "placeholder"]

@@ -96,6 +96,7 @@ def untie_named_tensors(module: Any, given: Any) -> Any:
     ]
     for name, tensor in members:
         tied.setdefault(tensor, {})[name] = None
+
     found = given.copy()
     for names in tied.values():
         named = [name for name in names if name in given]

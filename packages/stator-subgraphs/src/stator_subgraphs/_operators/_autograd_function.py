@@ -239,6 +239,7 @@ class Applying:
         attributes = tuple(
             self._stored(name, vt) for name, vt in stored.items() if name not in _OWN
         )
+
         materialize = stored.get("materialize_grads", ConstantTracker(True)).constant()
         self.plan = targets.ApplyPlan(
             positions=tuple(self.positions),
@@ -401,6 +402,7 @@ class Applying:
         if self.backward_graph is not None:
             backward = t.graph.install(f"{self.cls.__name__}_backward", self.backward_graph.module)
             after = self.backward_graph.lifted
+
         inputs = [vt.traced for vt in self.inputs]
         counts = (len(inputs), len(lifted))
         given = [holder, forward, backward, counts, *inputs, *lifted, *after]

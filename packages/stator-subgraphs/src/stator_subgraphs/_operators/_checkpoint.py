@@ -8,7 +8,7 @@ which marks what it may recompute.
 
 import collections
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from stator_variables import (
     ConstantTracker,
     Differentiated,
     FunctionTable,
+    GraphValue,
     Kwargs,
     Permits,
     Space,
@@ -73,6 +74,7 @@ def checkpoint(
                 "higher-order-operator", "reentrant checkpoint with options it does not take"
             )
         return (yield from _reentrant(t, args[0], args[1:], options))
+
     once = not torch.is_grad_enabled()
     with BodyTrace(t, "wrap_body", Permits(effects=True, writes=once, aliases=True)) as body:
         with repeated(t, not once):
@@ -158,6 +160,7 @@ def _reentrant(
         raise t.unsupported(
             "higher-order-operator", "reentrant checkpoint of nothing that requires gradients"
         )
+
     with BodyTrace(t, "wrap_body", Permits(aliases=True, later=True)) as body:
         inner = {id(vt): _detached(t, body, vt) for vt in tensors}
         with grad_mode(t, True), _blind(t):
@@ -167,22 +170,34 @@ def _reentrant(
         leaves, spec = flatten(t, result)
         _refuse_results(t, leaves, spec)
         graph, _ = body.flat(result)
+
     t.journal.assign(t.state(Differentiated), has_reentrant=True)
     held = t.graph.install("wrap_body", graph.module)
     inputs = [vt.traced for vt in tensors]
-    given = t.graph.call(
+    outputs = t.graph.call(
         checkpointed_reentrantly, [held, len(inputs), *inputs, *graph.lifted], options
     )
-    arguments = {id(vt) for vt in inner.values()}
-    made: dict[int, Any] = {}
-    results: list[Any] = []
-    for index, leaf in enumerate(leaves):
-        # autograd gives one tensor for a result that comes twice, but a view for each input
-        key = index if id(leaf) in arguments else id(leaf)
-        if key not in made:
-            made[key] = from_traced(t, t.graph.project(given, index))
-        results.append(made[key])
+
+    results = _results(t, outputs, leaves, inner.values())
     return results[0] if spec == LEAF else TupleTracker(results)
+
+
+def _results(
+    t: Space, outputs: GraphValue, leaves: Sequence[Any], arguments: Iterable[Any]
+) -> list[Any]:
+    """Return the trackers of the outputs: autograd gives one tensor for a result that comes twice,
+    but a view for each input."""
+    inputs = {id(vt) for vt in arguments}
+    by_key: dict[int, Any] = {}
+    results: list[Any] = []
+
+    for index, leaf in enumerate(leaves):
+        key = index if id(leaf) in inputs else id(leaf)
+        if key not in by_key:
+            by_key[key] = from_traced(t, t.graph.project(outputs, index))
+        results.append(by_key[key])
+
+    return results
 
 
 def _refuse_results(t: Space, leaves: list[Any], spec: Any) -> None:

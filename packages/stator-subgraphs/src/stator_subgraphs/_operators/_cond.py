@@ -53,6 +53,7 @@ def _chosen(
     tensors = [result for result in true.outputs if isinstance(result, torch.Tensor)]
     if len(tensors) < spec.leaf_count and any(tensor.requires_grad for tensor in tensors):
         raise t.unsupported("result-of-body", "a number beside a result of cond that has gradients")
+
     inputs = t.graph.merge([true, false])
     refuse_overlap(t, [true, false], inputs)
     bodies = [

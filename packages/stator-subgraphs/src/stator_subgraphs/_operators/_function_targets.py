@@ -205,6 +205,7 @@ def _backward_of(original: type[Function]) -> Callable[..., Any]:
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         call: ActiveCall = ctx._stator_call
         plan = call.plan
+
         if call.backward is not None and plan.fits(grads):
             saved = [
                 tensor

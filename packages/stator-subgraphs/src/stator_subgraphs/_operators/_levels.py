@@ -260,6 +260,7 @@ class _Level:
         ]
         dropped = {*self.find(*_ENTRIES, *_EXITS, *_BOOKKEEPING, _MARK), *split}
         dropped.update(user for node in split for user in node.users)
+
         copied = [node for node in self.module.graph.nodes if node in self.nodes - dropped]
         used = [
             each

@@ -82,6 +82,7 @@ def record_while_loop(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     lifted = t.graph.merge([condition, body])
     if any(position < len(carried) for position in body.written):
         raise t.unsupported("write-in-body", "an in-place write to what a loop carries")
+
     refuse_overlap(t, [body], [*(vt.traced for vt in carried if is_a(vt, TensorTracker)), *lifted])
     bodies = t.graph.install("cond_fn", condition.module), t.graph.install("body_fn", body.module)
     written = {"mutated_arg_indices": ",".join(map(str, body.written))} if body.written else {}

@@ -41,12 +41,14 @@ def region(t: Space, args: Args, kwargs: Kwargs) -> Any:
         operands = before.operands(call) if before.serves(call) else None
         if operands is not None:
             return _again(t, before, operands)
+
     permits = Permits(effects=True, writes=not t.touched, aliases=True)
     distinct = len(t.heap.assumed_distinct)
     with BodyTrace(t, "subgraph", permits) as body:
         result = yield from body.run(args[0], args[1:], kwargs)
         graph: Any = body.wrapping(result)
         _refuse_as_torch(t, graph)
+
     _share(t.shared.setdefault(nested_region, []), graph)
     found = record_wrapping(t, nested_region, graph, "subgraph", result, _named)
     call = _call_of(t, args, kwargs)  # sizes are better known now

@@ -169,6 +169,7 @@ class ReusableRegion:
         results = [_result(body, leaf) for leaf in leaves]
         if None in inputs or None in results or facts.found is None:
             return None
+
         region = cls(
             body,
             call.outline,

@@ -11,19 +11,17 @@ while tracing. A break in it, and what is refused here, is a break at the transf
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import torch
-from attrs import Factory, define, frozen
-from stator_bytecode import OperationSteps, Raised, operation, settle
+from attrs import frozen
+from stator_bytecode import Raised, operation, settle
 from stator_variables import (
     EVERYTHING,
     LEAF,
-    MISSING,
     NONE,
     Args,
-    BodyTrace,
     ConstantTracker,
     FunctionTable,
     GraphFunction,
@@ -35,13 +33,11 @@ from stator_variables import (
     TensorTracker,
     TupleTracker,
     app_level,
-    argument,
     broadcast,
     dict_items,
     flatten,
     from_traced,
     grad_mode,
-    in_transform,
     is_a,
     record,
     unflatten,
@@ -51,135 +47,16 @@ from torch.nn.utils import stateless
 
 from stator_subgraphs._operators import _applevel
 from stator_subgraphs._operators import _transform_targets as targets
+from stator_subgraphs._operators._transform_body import (
+    ExampleOf,
+    TransformBody,
+    constant,
+    differentiable,
+    options,
+    sliced,
+)
 
 handlers = FunctionTable("transform")
-CALLED_ONCE = Permits(effects=True, aliases=True)
-See = Callable[[Any], Any]
-"""A function from the example of an input to the body's example."""
-
-
-def sliced(dim: int) -> See:
-    def like_a_slice(example: Any) -> Any:  # `select` needs one to be there, `vmap` does not
-        left = [axis for axis in range(example.dim()) if axis != dim % example.dim()]
-        sizes, strides = ([of[axis] for axis in left] for of in (example.shape, example.stride()))
-        return example.new_empty_strided(sizes, strides)
-
-    return like_a_slice
-
-
-def constant(example: Any) -> Any:
-    return example.detach()
-
-
-def differentiable(example: Any) -> Any:
-    return example.detach().requires_grad_()
-
-
-@define(eq=False)
-class Transformed:
-    """A transform under way: `outer` are its inputs, `inner` what the body was given for them;
-    `results` and `others` what the function gave, and gave besides, with their structures."""
-
-    t: Space
-    name: str
-    body: BodyTrace
-    outer: list[Any] = Factory(list)
-    inner: list[Any] = Factory(list)
-    handed: list[Any] = Factory(list)
-    results: list[Any] = Factory(list)
-    others: list[Any] = Factory(list)
-    spec: Spec = LEAF
-    aux_spec: Spec | None = None
-    graph: Any = None
-
-    @classmethod
-    def of(cls, t: Space, name: str, permits: Permits = CALLED_ONCE) -> Transformed:
-        return cls(t, name, BodyTrace(t, f"{name}_body", permits))
-
-    def refuse(self, why: str) -> Exception:
-        return self.t.unsupported("transform", f"{self.name} of {why}")
-
-    def give(self, vt: Any, see: See) -> Any:
-        """The body's own value for a tensor that is an input of the transform."""
-        if see is differentiable and not (
-            vt.example.is_floating_point() or vt.example.is_complex()
-        ):
-            raise self.refuse(f"a tensor of {vt.example.dtype}")
-        with self.t.graph.fake_mode:
-            given = self.body.argument(see(vt.example))
-        self.outer.append(vt)
-        self.inner.append(given)
-        return given
-
-    def give_all(self, vt: Any, see: See) -> Any:
-        """A copy of a structure, around what the body is given for its tensors."""
-        leaves, spec = flatten(self.t, vt)
-        given = [
-            self.give(leaf, see) if is_a(leaf, TensorTracker) else self.hand(leaf)
-            for leaf in leaves
-        ]
-        return unflatten(self.t, given, spec)
-
-    def hand(self, vt: Any) -> Any:
-        """Record a value that the body gets unchanged."""
-        self.handed.append(vt)
-        return vt
-
-    def run(self, function: Any, args: Args, kwargs: Kwargs) -> OperationSteps:
-        self.body.touched.clear()  # what was made to be handed in
-        with in_transform(self.t, self.name):
-            result = yield from self.body.run(function, args, kwargs)
-        self.body.roots = [function, *self.handed]  # the structures around are the body's own
-        return result
-
-    def close(self, result: Any, has_aux: bool = False) -> None:
-        """The body gives the tensors of what the function gave: a result, or with `has_aux` one and
-        more besides."""
-        if has_aux:
-            if not is_a(result, TupleTracker) or len(result.items) != 2:
-                raise self.refuse("a function that gives no pair")
-            result, aux = result.items
-            self.others, self.aux_spec = flatten(self.t, aux)
-        self.results, self.spec = flatten(self.t, result)
-        tensors = [*self.results, *self.others]
-        if not all(is_a(vt, TensorTracker) for vt in tensors):
-            raise self.refuse("a function that gives more than tensors")
-        self.graph, _ = self.body.flat(TupleTracker(tensors))
-
-    def record(self, target: Any, options: Sequence[Any], extra: Sequence[Any] = ()) -> GraphValue:
-        """The node, outside of the body."""
-        module = self.t.graph.install(self.body.name, self.graph.module)
-        inputs = [argument(self.t, vt) for vt in (*self.outer, *extra)]
-        return self.t.graph.call(target, [module, *options, *inputs, *self.graph.lifted], {})
-
-    def result(self, traced: GraphValue) -> Any:
-        """The result, of a tuple of its tensors."""
-        return unflatten(self.t, self.parts(traced, self.results), self.spec)
-
-    def besides(self, traced: GraphValue) -> list[Any]:
-        """Return the auxiliary output of the function, if it has one."""
-        return (
-            []
-            if self.aux_spec is None
-            else [unflatten(self.t, self.parts(traced, self.others), self.aux_spec)]
-        )
-
-    def parts(self, traced: GraphValue, given: Sequence[Any] = ()) -> list[Any]:
-        """Trackers of a tuple of tensors; one that the body was given is the outer tracker."""
-        outside = dict(zip(map(id, self.inner), self.outer, strict=True))
-        sources = [[outside.get(id(vt), vt)] for vt in given] or [[]] * len(traced.example)
-        parts = [self.t.graph.project(traced, index) for index in range(len(traced.example))]
-        return [
-            from_traced(self.t, part, source) for part, source in zip(parts, sources, strict=True)
-        ]
-
-
-def options(t: Space, *vts: Any) -> list[Any]:
-    """Return the constants of options, which are not traced: they have to be known."""
-    values = [vt.constant() for vt in vts]
-    if any(value is MISSING for value in values):
-        raise t.unsupported("transform", "an option of a transform that is not known while tracing")
-    return values
 
 
 def pair(*items: Any) -> Any:
@@ -231,32 +108,34 @@ class _Call:
 def _mapped(
     t: Space, call: _Call, leaves: list[Any]
 ) -> Generator[Any, Any, tuple[list[Any], Spec, list[int | None]]]:
-    transformed = Transformed.of(t, "vmap", EVERYTHING)
-    with transformed.body:
+    body = TransformBody.of(t, "vmap", EVERYTHING)
+
+    with body.trace:
         pairs = list(zip(leaves, call.dims, strict=True))
         for leaf, dim in pairs:
             if dim is not None:
                 _length(t, leaf, dim)
-        inner = [
-            transformed.hand(leaf) if dim is None else transformed.give(leaf, sliced(dim))
+        body_leaves = [
+            body.pass_unchanged(leaf) if dim is None else body.add_input(leaf, sliced(dim))
             for leaf, dim in pairs
         ]
-        transformed.handed += call.kwargs.values()
-        given = unflatten(t, inner, call.spec).items
-        transformed.close((yield from transformed.run(call.function, given, call.kwargs)))
-    out_dims, spec = call.out_dims, transformed.spec
+        body.unchanged += call.kwargs.values()
+        args = unflatten(t, body_leaves, call.spec).items
+        body.set_outputs((yield from body.run(call.function, args, call.kwargs)))
+
+    out_dims, spec = call.out_dims, body.output_spec
     if spec == LEAF and is_a(out_dims, TupleTracker) and len(out_dims.items) == 1:
         out_dims = out_dims.items[0]  # as vmap has it, for a function that gives one tensor
     placed = _dims(t, out_dims, spec)
     used = tuple(dim for dim in call.dims if dim is not None)
-    traced = transformed.record(targets.vmapped, [used, tuple(placed), call.randomness])
-    return transformed.parts(traced, transformed.results), spec, placed
+    traced = body.record(targets.vmapped, [used, tuple(placed), call.randomness])
+    return body.tensors(traced, body.outputs), spec, placed
 
 
 def _dims(t: Space, vt: Any, spec: Spec) -> list[int | None]:
-    if (found := broadcast(t, vt, spec)) is None:
+    if (leaves := broadcast(t, vt, spec)) is None:
         raise t.unsupported("transform", "vmap with dimensions of another structure")
-    dims = options(t, *found)
+    dims = options(t, *leaves)
     if not all(dim is None or type(dim) is int for dim in dims):
         raise t.unsupported("transform", "vmap with dimensions that are no integers")
     return dims
@@ -273,6 +152,7 @@ def _in_chunks(
         raise t.unsupported(
             "transform", "vmap in chunks of unequal batches, of none, or with randomness='same'"
         )
+
     (length,) = lengths
     collected: list[list[Any]] = []
     for start in range(0, length, size):
@@ -315,42 +195,46 @@ def _joined(t: Space, parts: Sequence[Any], dim: int | None) -> Any:
 
 # -- what is differentiated ------------------------------------------------------------------------
 @frozen(eq=False)
-class _Chosen:
+class _Differentiated:
     """The arguments of a body, which of its flat inputs are differentiated, and the structure that
     these form."""
 
     args: list[Any]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     spec: Spec
 
 
-def _choose(transformed: Transformed, argnums: Any, args: Args, see: See) -> _Chosen:
-    (numbers,) = options(transformed.t, argnums)
-    chosen = (
-        range(len(args)) if numbers is None else _argument_numbers(transformed, numbers, len(args))
-    )
-    given, places = [], {}
+def _differentiated(
+    body: TransformBody, argnums: Any, args: Args, example_of: ExampleOf
+) -> _Differentiated:
+    (numbers,) = options(body.t, argnums)
+    selected = range(len(args)) if numbers is None else _argument_numbers(body, numbers, len(args))
+
+    body_args, positions = [], {}
     for number, vt in enumerate(args):
-        start = len(transformed.outer)
-        given.append(transformed.give_all(vt, see if number in chosen else constant))
-        places[number] = range(start, len(transformed.outer))
-    specs = tuple(_all_tensors(transformed, args[number]) for number in chosen)
+        start = len(body.inputs)
+        body_args.append(body.add_inputs(vt, example_of if number in selected else constant))
+        positions[number] = range(start, len(body.inputs))
+
+    specs = tuple(_all_tensors(body, args[number]) for number in selected)
     spec = specs[0] if type(numbers) is int else Spec(tuple, (), specs)
-    return _Chosen(given, tuple(place for number in chosen for place in places[number]), spec)
+    flat = tuple(position for number in selected for position in positions[number])
+    return _Differentiated(body_args, flat, spec)
 
 
-def _argument_numbers(transformed: Transformed, numbers: Any, count: int) -> list[int]:
+def _argument_numbers(body: TransformBody, numbers: Any, count: int) -> list[int]:
     listed = numbers if type(numbers) is tuple else (numbers,)
-    found = [number + count if number < 0 else number for number in listed]
-    if not found or len({*found}) != len(found) or not all(0 <= number < count for number in found):
-        raise transformed.refuse("arguments that do not exist")
-    return found
+    positions = [number + count if number < 0 else number for number in listed]
+    are_distinct = positions and len({*positions}) == len(positions)
+    if not are_distinct or not all(0 <= position < count for position in positions):
+        raise body.refuse("arguments that do not exist")
+    return positions
 
 
-def _all_tensors(transformed: Transformed, vt: Any) -> Spec:
-    leaves, spec = flatten(transformed.t, vt)
+def _all_tensors(body: TransformBody, vt: Any) -> Spec:
+    leaves, spec = flatten(body.t, vt)
     if not leaves or not all(is_a(leaf, TensorTracker) for leaf in leaves):
-        raise transformed.refuse("an argument that is not made of tensors")
+        raise body.refuse("an argument that is not made of tensors")
     return spec
 
 
@@ -361,22 +245,20 @@ def grad_and_value_impl(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`grad_and_value_impl(function, argnums, has_aux, args, kwargs)`"""
     function, argnums, aux_flag, positional, named = args
     (has_aux,) = options(t, aux_flag)
-    transformed = Transformed.of(t, "grad")
-    with transformed.body:
-        chosen = _choose(transformed, argnums, positional.items, differentiable)
-        keywords = {
-            key.value: transformed.give_all(vt, constant) for key, vt in dict_items(t, named)
-        }
+    body = TransformBody.of(t, "grad")
+    with body.trace:
+        primal = _differentiated(body, argnums, positional.items, differentiable)
+        keywords = {key.value: body.add_inputs(vt, constant) for key, vt in dict_items(t, named)}
         # reverse mode turns them on around the function, whatever the mode outside is
         with grad_mode(t, True):
-            result = yield from transformed.run(function, chosen.args, keywords)
-        transformed.close(result, has_aux)
-        if transformed.spec != LEAF or transformed.results[0].example.dim() != 0:
-            raise transformed.refuse("a function that gives no scalar")
-    traced = transformed.record(targets.value_and_grads, [chosen.places, len(transformed.outer)])
+            result = yield from body.run(function, primal.args, keywords)
+        body.set_outputs(result, has_aux)
+        if body.output_spec != LEAF or body.outputs[0].example.dim() != 0:
+            raise body.refuse("a function that gives no scalar")
+    traced = body.record(targets.value_and_grads, [primal.positions, len(body.inputs)])
     grads, values, rest = (t.graph.project(traced, index) for index in range(3))
-    gradients, value = unflatten(t, transformed.parts(grads), chosen.spec), from_traced(t, values)
-    return pair(gradients, pair(value, *transformed.besides(rest)) if has_aux else value)
+    gradients, value = unflatten(t, body.tensors(grads), primal.spec), from_traced(t, values)
+    return pair(gradients, pair(value, *body.aux_output(rest)) if has_aux else value)
 
 
 # -- vjp -------------------------------------------------------------------------------------------
@@ -386,41 +268,43 @@ def vjp_with_argnums(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`_vjp_with_argnums(function, *primals, argnums=None, has_aux=False)`"""
     function, *primals = args
     (has_aux,) = options(t, kwargs.get("has_aux", ConstantTracker(False)))
-    begun, transformed = t.machine.save(), Transformed.of(t, "vjp")
-    with transformed.body:
-        chosen = _choose(transformed, kwargs.get("argnums", NONE), primals, differentiable)
+    begun, body = t.machine.save(), TransformBody.of(t, "vjp")
+    with body.trace:
+        primal = _differentiated(body, kwargs.get("argnums", NONE), primals, differentiable)
         with grad_mode(t, True):
-            result = yield from transformed.run(function, chosen.args, {})
-        transformed.close(result, has_aux)
-        if not transformed.results:
-            raise transformed.refuse("a function that gives nothing")
-    flags = [chosen.places, len(transformed.outer), len(transformed.results)]
-    traced = transformed.record(targets.pulled_back, flags)
+            result = yield from body.run(function, primal.args, {})
+        body.set_outputs(result, has_aux)
+        if not body.outputs:
+            raise body.refuse("a function that gives nothing")
+
+    flags = [primal.positions, len(body.inputs), len(body.outputs)]
+    traced = body.record(targets.pulled_back, flags)
     out, rest, pull = (t.graph.project(traced, index) for index in range(3))
     run = functools.partial(
-        _call_later, targets.cotangents_pulled, pull, transformed.spec, chosen.spec
+        _call_linear, targets.cotangents_pulled, pull, body.output_spec, primal.spec
     )
     pulling = yield from settle(app_level(t, _applevel.pulling, [GraphFunction(pull, run, begun)]))
-    return pair(transformed.result(out), pulling, *transformed.besides(rest))
+    return pair(body.output(out), pulling, *body.aux_output(rest))
 
 
-def _call_later(
+def _call_linear(
     target: Any,
-    made: GraphValue,
-    taken: Spec,
-    given: Spec,
+    linear: GraphValue,
+    input_spec: Spec,
+    output_spec: Spec,
     t: Space,
     args: Args,
     kwargs: Kwargs,
 ) -> Any:
-    """A function of a transform: of tensors in the structure `taken` to such in `given`."""
+    """Call the linear function that a transform returned, with tensors in one structure, for such
+    in another."""
     leaves, spec = flatten(t, args[0])
-    if spec != taken or not all(is_a(leaf, TensorTracker) for leaf in leaves):
+    if spec != input_spec or not all(is_a(leaf, TensorTracker) for leaf in leaves):
         raise t.unsupported("transform", "tangents, or cotangents, of another structure")
-    traced = t.graph.call(
-        target, [made, *options(t, *args[1:]), *(leaf.traced for leaf in leaves)], {}
-    )
-    return unflatten(t, from_traced(t, traced).items, given)
+
+    tensors = [leaf.traced for leaf in leaves]
+    traced = t.graph.call(target, [linear, *options(t, *args[1:]), *tensors], {})
+    return unflatten(t, from_traced(t, traced).items, output_spec)
 
 
 # -- jvp -------------------------------------------------------------------------------------------
@@ -431,22 +315,24 @@ def jvp_with_argnums(t: Space, args: Args, kwargs: Kwargs) -> Any:
     function, primals, tangents, *rest = args
     argnums = rest[0] if rest else kwargs["argnums"]
     strict, has_aux = options(t, kwargs.get("strict", ConstantTracker(False)), kwargs["has_aux"])
-    transformed = Transformed.of(t, "jvp")
+    body = TransformBody.of(t, "jvp")
     if not is_a(primals, TupleTracker):
-        raise transformed.refuse("primals that are no tuple")
-    with transformed.body:
-        chosen = _choose(transformed, argnums, primals.items, constant)
+        raise body.refuse("primals that are no tuple")
+
+    with body.trace:
+        primal = _differentiated(body, argnums, primals.items, constant)
         directions, spec = flatten(t, tangents)
-        if not _same_structure(spec, chosen.spec) or not all(
+        if not _same_structure(spec, primal.spec) or not all(
             is_a(vt, TensorTracker) for vt in directions
         ):
-            raise transformed.refuse("tangents of another structure")
-        transformed.close((yield from transformed.run(function, chosen.args, {})), has_aux)
-    flags = [chosen.places, len(transformed.outer), len(transformed.results), strict]
-    traced = transformed.record(targets.pushed_forward, flags, directions)
+            raise body.refuse("tangents of another structure")
+        body.set_outputs((yield from body.run(function, primal.args, {})), has_aux)
+
+    flags = [primal.positions, len(body.inputs), len(body.outputs), strict]
+    traced = body.record(targets.pushed_forward, flags, directions)
     out, pushed, rest_of = (t.graph.project(traced, index) for index in range(3))
-    made = [unflatten(t, transformed.parts(part), transformed.spec) for part in (out, pushed)]
-    return pair(*made, *transformed.besides(rest_of))
+    outputs = [unflatten(t, body.tensors(part), body.output_spec) for part in (out, pushed)]
+    return pair(*outputs, *body.aux_output(rest_of))
 
 
 def _same_structure(tangents: Spec, primals: Spec) -> bool:
@@ -461,19 +347,19 @@ def linearize(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`linearize(function, *primals)`: natively the function is called twice, without gradients of
     what it gives."""
     function, *primals = args
-    begun, transformed = t.machine.save(), Transformed.of(t, "linearize", Permits(aliases=True))
-    with transformed.body:
-        chosen = _choose(transformed, NONE, primals, constant)
-        transformed.close((yield from transformed.run(function, chosen.args, {})))
-    traced = transformed.record(targets.linearized, [len(transformed.outer)])
+    begun, body = t.machine.save(), TransformBody.of(t, "linearize", Permits(aliases=True))
+    with body.trace:
+        primal = _differentiated(body, NONE, primals, constant)
+        body.set_outputs((yield from body.run(function, primal.args, {})))
+    traced = body.record(targets.linearized, [len(body.inputs)])
     out, push = (t.graph.project(traced, index) for index in range(2))
     if any(part.requires_grad for part in out.example):
-        raise transformed.refuse("what requires gradients")
+        raise body.refuse("what requires gradients")
     run = functools.partial(
-        _call_later, targets.tangents_pushed, push, chosen.spec, transformed.spec
+        _call_linear, targets.tangents_pushed, push, primal.spec, body.output_spec
     )
     pushing = yield from settle(app_level(t, _applevel.pushing, [GraphFunction(push, run, begun)]))
-    return pair(transformed.result(out), pushing)
+    return pair(body.output(out), pushing)
 
 
 @handlers.handles(targets.linearized)

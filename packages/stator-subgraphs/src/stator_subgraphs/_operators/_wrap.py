@@ -73,6 +73,7 @@ def hints(t: variables.Space, args: Args, kwargs: Kwargs) -> Any:
     with variables.BodyTrace(t, "hints_wrapper_body", variables.Permits(effects=True)) as body:
         result = yield from body.run(named["body_fn"], variables.flatten(t, named["args"])[0], {})
         graph = body.wrapping(result)
+
     inputs = [traced for traced in (*graph.arguments, *graph.lifted) if traced is not None]
     symbolic = any(isinstance(traced.example, torch.SymInt) for traced in inputs)
     target = hinted if symbolic else hints_wrapper
@@ -122,6 +123,7 @@ def base(t: variables.Space, args: Args, kwargs: Kwargs, of: BaseHOP) -> Any:
         options[name] = (
             (yield from _record(t, value)) if is_dataclass(value.cls) else _constant(t, value)
         )
+
     result = yield from settle(
         variables.wrapped(
             t, of, f"{of._name}_body", args[0], args[1:], {}, variables.NOTHING, **options
@@ -134,6 +136,7 @@ def base(t: variables.Space, args: Args, kwargs: Kwargs, of: BaseHOP) -> Any:
         raise t.unsupported(
             "higher-order-operator", f"gradients through {of._name} with such an option"
         )
+
     return result
 
 

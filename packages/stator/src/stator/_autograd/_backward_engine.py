@@ -80,6 +80,7 @@ class BackwardEngine:
         is_plain = is_referenced or (creates and not keeps) or _share_a_node(roots)
         if is_plain or torch.is_anomaly_enabled():
             return _run_plainly(run)
+
         try:
             return run()
         except Unsupported as refusal:

@@ -95,6 +95,7 @@ def compiled_segment(traced: TracedSegment, count: int, backend: Backend) -> Com
             separable=True,
             refuses_writes=True,
         )
+
     facts = [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]
     relied_on = [each for each in lowered.guards if writes or not isinstance(each, AliasLayout)]
     facts += layout_guards(relied_on, captured, NOWHERE)
@@ -111,6 +112,7 @@ def _function(traced: TracedSegment, names: Sequence[str], graph: Any, owner: ob
     unused = [
         name for name in (*names, *loaded) if not any(refers_to(line, name) for line in after)
     ]
+
     lines = [
         f"[{', '.join(names)}] = given",
         "given.clear()",

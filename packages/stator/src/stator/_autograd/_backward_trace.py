@@ -84,6 +84,7 @@ def _segment(traced: TraceResult, root: Root, graph: Graph) -> TracedSegment | N
         return None
     take_first_gradients(captured.graph)
     inputs = [input_text(emitter, item) for item in captured.inputs]
+
     return TracedSegment(
         captured,
         emitter.t.graph.fake_mode,

@@ -121,6 +121,7 @@ def _log_entry(name: str, entry: Entry) -> None:
         frames = () if data.point is None else data.point.frames[:-1]
         callers = [str(layout.code.span(layout.pc)) for layout in reversed(frames)]
         _log_break(_text(f"graph break in {name}", [data.reason]), callers)
+
     if data.uncompiled:
         count = f"{len(data.uncompiled)} of {data.op_count}"
         head = f"operators of {name} run uncompiled ({count})"
@@ -196,6 +197,7 @@ def _metrics(made: Compilation) -> dict[str, Any]:
     span = start_of(made.target)
     data: Any = None if made.entry is None else made.entry.data
     graph = getattr(data, "graph", None)
+
     facts = {
         "co_name": made.target.name,
         "co_filename": span.filename,
@@ -208,5 +210,6 @@ def _metrics(made: Compilation) -> dict[str, Any]:
         "has_guarded_code": made.entry is not None,
         "fail_reason": None if made.refused is None else str(made.refused),
     }
+
     lists = ("non_compliant_ops", "compliant_custom_ops", "restart_reasons")
     return facts | {name: [] for name in lists}

@@ -366,6 +366,7 @@ def marks_of(tensor: torch.Tensor) -> dict[int, Dim]:
     }
     for index in marked("_dynamo_dynamic_indices"):
         found[index] = Dim("dynamic", *ranges.get(index, (None, None)), strict=True)
+
     warn_of(
         f"torch._dynamo.decorators.{text}"
         for name, text in WITHOUT_EFFECT.items()
@@ -378,4 +379,5 @@ def marks_of(tensor: torch.Tensor) -> dict[int, Dim]:
         for index in marked(name):
             low, high = bounds.get(index, (None, None))
             found[index] = Dim("unbacked", low, high, strict=bool(is_strict))
+
     return found | {index: Dim() for index in marked("_dynamo_static_indices")}

@@ -53,6 +53,7 @@ def _is_done(graph: OutputGraph, example: Any) -> bool:
         return True
     if variables.history_of(example) is None:
         return True
+
     leaves = variables.reached_leaves([example])
     try:
         with graph.fake_mode, torch.no_grad():
@@ -65,4 +66,5 @@ def _is_done(graph: OutputGraph, example: Any) -> bool:
             )
     except RuntimeError as error:
         return str(error).startswith("Trying to backward through the graph a second time")
+
     return False

@@ -56,6 +56,7 @@ def _medians(times: Sequence[tuple[float, float]]) -> Mapping[str, float]:
 def _timed(engine: str, script: list[str]) -> tuple[float, float]:
     """Return the wall and CPU seconds of one run; raises UsageError if it fails."""
     runner = ["-m", "stator", "run"] if engine == "stator" else []
+
     with tempfile.TemporaryDirectory(prefix="stator_bench_") as cache:
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache}
         if engine == "eager":
@@ -68,6 +69,7 @@ def _timed(engine: str, script: list[str]) -> tuple[float, float]:
             check=False,
         )
         wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+
     if done.returncode:
         raise UsageError(f"{script[0]} ended with code {done.returncode} under {engine}")
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -42,6 +42,7 @@ class Script:
         folder = os.getcwd() if self.is_module else os.path.dirname(os.path.abspath(self.name))
         sys.path.insert(0, folder)
         namespace: dict[str, Any] = {}
+
         try:
             namespace = self._namespace()
             return 0

@@ -19,7 +19,8 @@ from stator_backends import Backend, spec_of
 from stator_bytecode import is_own_module
 from stator_guards import GlobalState
 
-from stator._settings._options import Options, Stack
+from stator._settings._options import Options
+from stator._settings._stack import Stack
 from stator._torch_compat import BUILD
 
 CONSTANTS = (bool, int, float, str, bytes, type(None))

@@ -120,12 +120,14 @@ def _portable(entry: Any) -> Portable:
     ]
     if not graph_name:
         return Portable(data.target, tuple(guards), _grad(entry), constants, "", {}, {})
+
     paths = [
         str(node.target)
         for node in data.graph.graph.nodes
         if node.op in ("get_attr", "call_module")
     ]
     attributes = {path: operator.attrgetter(path)(data.graph) for path in paths}
+
     return Portable(
         data.target,
         tuple(guards),

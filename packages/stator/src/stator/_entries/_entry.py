@@ -58,7 +58,8 @@ from stator._program._fallback import EagerFallback, Remainder
 from stator._program._local_ends import LocalEnds
 from stator._program._target import Continuation, Root, Target, start_of
 from stator._settings._guard_filter import filtered
-from stator._settings._options import Options, guard_set
+from stator._settings._options import Options
+from stator._settings._stack import guard_set
 from stator.errors import InternalError, Unsupported
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ def _entry_data(
     state: Mapping[str, object],
 ) -> EntryData:
     target, options, count = retrace.target, retrace.options, traced.captured.op_count
+
     return EntryData(
         target,
         module,
@@ -315,6 +317,7 @@ def _function(
         script = partial(report_failure, traced.captured.module, backend=backend)
         graph = CheckedGraph(lowered, script)
         call = _graph_call(traced, graph, recovery, target)
+
     loads, marks = _loads(emitter, target), inference_marks(emitter)
     begin = [f"{emitter.capture(begin_step)}()"] if data.begins_step else []
     body = [*begin, *loads, *call, *emitter.behind, *marks, *emitter.lines]
@@ -362,6 +365,7 @@ def _graph_call(
     if recovery.steps.steps:
         drawn = [step.drawn.name for step in recovery.steps.steps]
         given += f", drawn={tuple_text(drawn)}"
+
     return [
         *copies,
         *emitter.ahead,

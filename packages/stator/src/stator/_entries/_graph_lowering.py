@@ -208,6 +208,7 @@ def _call_backend(
 
     captured, policy = traced.captured, traced.emitter.t.policy
     kernels = add_fake_kernels if needs_fake_kernels(captured.module) else None
+
     with backend_boundary():
         return lower(
             captured.module,

@@ -184,6 +184,7 @@ class Recovery:
             return resumed
         if can_repeat and before is not None and self._restore(before):
             return self._run_natively(error, state)
+
         try:
             raise error
         finally:

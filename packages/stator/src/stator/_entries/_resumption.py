@@ -164,6 +164,7 @@ class Resumption:
         """Raises Unsupported when the trace takes another way than the first, or cannot be
         continued there."""
         traced = retrace.to(state, failure.node.meta["began"])
+
         try:
             is_exact = _compare(traced.captured.graph, failure)
             assert traced.point is not None

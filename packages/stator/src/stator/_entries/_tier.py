@@ -164,6 +164,7 @@ class LaterLowering:
             add_fake_kernels=add_fake_kernels if needs_fake_kernels(captured.module) else None,
             hides_floats=space.policy.hides_floats,
         )
+
         module = copied_module(captured.module)
         copied = attrs.evolve(
             captured,

@@ -23,6 +23,7 @@ def captured(
         _input_spec(node.name, source, traced.call)
         for node, source in zip(placeholders, traced.sources, strict=True)
     ]
+
     result, _ = traced.replay(lambda *inputs: traced.examples)(*traced.call.state)
     leaves, out_spec = pytree.tree_flatten(result)
     arguments = {
@@ -30,6 +31,7 @@ def captured(
         for name, value in zip(*_arguments(traced.call), strict=True)
         for path, leaf in pytree.tree_flatten_with_path(value)[0]
     }
+
     guards = [guard for guard in traced.guards if not _is_of_call(guard, traced.call)]
     return CapturedProgram(
         traced.module,

@@ -32,7 +32,7 @@ from stator._export._shape_spec import built_spec
 from stator._export._signature import order_by_reads
 from stator._export._traced_call import TracedCall, traced_call
 from stator._export._transform import inline_transforms
-from stator._settings._options import default_handlers
+from stator._settings._stack import default_handlers
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram

@@ -32,6 +32,7 @@ def order_by_reads(program: ExportedProgram, traced: TracedCall) -> None:
 
     specs = program.graph_signature.input_specs
     nodes = [node for node in program.graph.nodes if node.op == "placeholder"]
+
     kept: list[tuple[int, int, str, InputSpec, fx.Node]] = []
     first: dict[int, fx.Node] = {}
     kinds = list(dict.fromkeys(spec.kind for spec in specs))

@@ -28,7 +28,8 @@ from stator._capture._trace import TraceResult, trace
 from stator._entries._entry import graph_arguments
 from stator._export._call import CapturedCall
 from stator._export._shape_spec import shape_spec
-from stator._settings._options import Stack, make_options
+from stator._settings._options import make_options
+from stator._settings._stack import Stack
 from stator.errors import InvalidUse, Unsupported
 
 Replay = Callable[..., tuple[Any, tuple[tuple[dict[str, Any], dict[str, Any]], ...]]]

@@ -213,6 +213,7 @@ class CopiedWorld:
             with torch.inference_mode(False), torch.enable_grad():
                 self._memo[id(value)] = value.detach().clone().requires_grad_().clone()
             self.cuts_history = True
+
         if isinstance(value, _WITHOUT_COPY):
             raise CannotCopy(f"{type(value).__qualname__} cannot be copied")
         if type(value) is weakref.ref:

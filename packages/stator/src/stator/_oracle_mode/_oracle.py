@@ -28,6 +28,7 @@ from stator._oracle_mode._comparison import Comparison
 from stator._oracle_mode._copied_world import CannotCopy, CopiedWorld
 from stator._program._traceback import OWN_CODES
 from stator._regions._region import NOTHING, Region
+from stator._regions._region_runner import RegionRunner
 from stator.errors import OracleMismatch, OracleWarning, SourceSpan, StatorError
 
 
@@ -88,15 +89,19 @@ class RunOutcome:
 
 @attrs.define(eq=False)
 class Oracle:
-    """Stands where a wrapper has its region: never a fast hit, and `run` compares."""
+    """Stands where a wrapper has the runner of its region: never a fast hit, and `run` compares."""
 
-    region: Region
+    runner: RegionRunner
     fn: Any  # a function; mypy takes an attribute of that type for a method
     newest: list[Any] = attrs.field(factory=lambda: [NOTHING])
 
     @property
+    def region(self) -> Region:
+        return self.runner.region
+
+    @property
     def finish(self) -> Any:
-        return self.region.finish
+        return self.runner.finish
 
     @property
     def _function(self) -> tuple[Any, ...]:
@@ -106,10 +111,10 @@ class Oracle:
     def run(self, state: FlatState) -> Any:
         # no exception of ours is being handled while the program runs
         if (beside := self._beside(state)) is None:
-            return self.region.run(state)
+            return self.runner.run(state)
         world, expected = beside
         try:
-            result = self.region.run(state)
+            result = self.runner.run(state)
         except StatorError:
             raise
         except Exception as error:
@@ -156,6 +161,7 @@ class Oracle:
             ),
             *world.variables(),
         ]
+
         comparison = Comparison()
         differences = [one for name, a, b in parts for one in comparison.differences(a, b, name)]
         changed = [name for name, state in expected.process.items() if found.process[name] != state]

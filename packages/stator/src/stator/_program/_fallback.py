@@ -15,7 +15,7 @@ class Native(Protocol):
 @attrs.frozen(eq=False)
 class Remainder:
     """The innermost frames of a continuation: their caller goes on as before, in
-    `Region.dispatch`."""
+    `RegionRunner.dispatch`."""
 
     rest: InnermostFrames
 

@@ -37,7 +37,7 @@ from stator_variables import (
 _numbers = itertools.count()
 
 WHILE_TRACED = 2
-"""The references to each value of a state while it is traced: by `Region.enter`, and by name."""
+"""The references to each value of a state while it is traced: by the runner, and by name."""
 
 
 _CARRIERS = frozenset(map(identity, (tuple, CellType, MethodType)))

@@ -113,6 +113,7 @@ def _subclass(base: type) -> type:
     for known in subclasses:
         if CompiledModule in known.__bases__:
             return known
+
     body: dict[str, Any] = {
         "__slots__": ("_stator_call", "_stator_forward", "_stator_model"),
         "__module__": base.__module__,

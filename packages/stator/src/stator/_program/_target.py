@@ -150,6 +150,7 @@ class Continuation:
         tracing.lifetimes.local_places = {id(value): place for place, value in enumerate(state)}
         sources = _sources_of(self.parameters, lambda: self.point.descriptions)
         trackers = wrap_paths(tracing, state, sources)
+
         tracing.lifetimes.stack_only = [
             vt
             for vt, value in zip(trackers, state, strict=True)

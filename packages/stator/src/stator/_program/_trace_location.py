@@ -46,6 +46,7 @@ class MachineLocations:
         guarded = [f for f in frames if f.code.instructions[f.pc].handler is not None]
         began = 0 if self.tracing is None else self.tracing.progress.begun
         self._calls.setdefault(began, [site for _, site in visible_calls(frames)])
+
         spans = tuple(frame.code.span(frame.pc) for frame in visible)
         return TraceLocation(
             spans,
@@ -203,6 +204,7 @@ def _catches(frame: Frame, start: int, matches: Callable[[Any], bool]) -> bool:
         return True
     pc = start
     tested: list[Any] = []
+
     while pc < len(instructions):
         instr = instructions[pc]
         if instr.op == "LOAD_GLOBAL":
@@ -216,6 +218,7 @@ def _catches(frame: Frame, start: int, matches: Callable[[Any], bool]) -> bool:
         elif instr.op not in _BETWEEN_TESTS:
             return _tests_exception(instructions, pc)
         pc = instr.target if "JUMP" in instr.op else pc + 1
+
     return False
 
 

@@ -13,7 +13,8 @@ from stator._settings._options import Options
 
 @attrs.frozen(eq=False)
 class BackwardRunner:
-    """Stands where a wrapper has its region: backward passes that a call starts are captured."""
+    """Stands where a wrapper has the runner of its region: backward passes that a call starts are
+    captured."""
 
     runner: Any
     options: Options

@@ -234,8 +234,8 @@ def found_or_made(
 
 @attrs.frozen(eq=False)
 class TieredRunner:
-    """Stands where a wrapper has its region: what a call has made is compiled when it has
-    returned."""
+    """Stands where a wrapper has the runner of its region: what a call has made is compiled when
+    it has returned."""
 
     runner: Any
 

@@ -108,16 +108,16 @@ class SingleUse:
         """Note that the call of this thread made its first entry, and goes on behind a break."""
         self.made[get_ident()] = entry
 
-    def dispatch(self, region: "Dispatching", state: FlatState) -> "Callable[..., Any]":
+    def dispatch(self, runner: "Dispatching", state: FlatState) -> "Callable[..., Any]":
         """Return what dispatches in a call: where it made its first entry, its continuations are
         observed."""
         entry = self.made.pop(get_ident(), None) if self.made else None
-        if entry is None or not spec_of(region.options.backend).compiles:
-            return region.dispatch
-        return FirstCall(region, self.points, state, entry).dispatch
+        if entry is None or not spec_of(runner.region.options.backend).compiles:
+            return runner.dispatch
+        return FirstCall(runner, self.points, state, entry).dispatch
 
 
-class Dispatching(Protocol):
+class PlacesOfRegion(Protocol):
     """A region, as a first call needs it."""
 
     @property
@@ -125,6 +125,13 @@ class Dispatching(Protocol):
 
     @property
     def places(self) -> dict[Point, CompiledTarget]: ...
+
+
+class Dispatching(Protocol):
+    """The runner of a region, as a first call needs it."""
+
+    @property
+    def region(self) -> PlacesOfRegion: ...
 
     def dispatch(self, point: Point, state: list[Any]) -> object: ...
 
@@ -134,7 +141,7 @@ class FirstCall:
     """A call whose first entry, made by it, is `entry`, until that does not serve the same call
     again."""
 
-    region: Dispatching
+    runner: Dispatching
     points: set[Point]
     state: FlatState
     entry: Entry | None
@@ -142,10 +149,10 @@ class FirstCall:
     def dispatch(self, point: Point, state: list[Any]) -> object:
         """Run a continuation. If none was made there yet, and the program has changed what the
         first entry relies on, it serves this call only."""
-        place = self.region.places.get(point)
+        place = self.runner.region.places.get(point)
         if place is None or not place.cache.all_entries():
             self._note(point)
-        return self.region.dispatch(point, state)
+        return self.runner.dispatch(point, state)
 
     def _note(self, point: Point) -> None:
         # to evaluate guards would call a function mode that the program has entered meanwhile

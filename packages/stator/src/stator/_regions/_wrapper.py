@@ -88,7 +88,7 @@ Unset = _Unset()
 
 
 class Runner(Protocol):
-    """The callee of a wrapper: a region, or an object around one."""
+    """The callee of a wrapper: the runner of a region, or an object around one."""
 
     @property
     def newest(self) -> list[Entry]: ...
@@ -164,6 +164,7 @@ def _load(fn: FunctionType, runner: Runner, root: Root, region: Region | None) -
         runner.finish,
         hide,
     )
+
     names = _unlike(parameters_of(fn.__code__), (*_GLOBALS, *_LOCALS, *_BUILTINS))
     code = _code(fn, names, root, runner if region is None else region.pool)
 

@@ -24,6 +24,7 @@ def page(reports: Mapping[str, Mapping[str, Any]], title: str = "") -> str:
     )
     environment.filters["time"] = time_text
     environment.filters["memory"] = memory_text
+
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(
         title=title or ", ".join(reports) or "nothing was compiled",
