@@ -39,6 +39,10 @@ def of_a_module(module: nn.Module, x: Tensor) -> Tensor:
     return result
 
 
+def of_anything(x: object = "a", times: int = 1) -> int:
+    return len(str(x)) * times
+
+
 def test_a_function_keeps_its_signature_and_has_a_report() -> None:
     assert_type(with_settings(X, times=2), tuple[Tensor, int])
     assert_type(with_settings.report, stator.Report)
@@ -63,6 +67,17 @@ def test_a_function_of_a_module_keeps_its_type() -> None:
     assert_type(stator.report_of(compiled), stator.Report)
     assert compiled(Scaling(), X).tolist() == [2.0, 2.0]
     assert stator.report_of(compiled).graph_count == 1
+
+
+def test_a_function_that_takes_anything_first_keeps_its_signature_and_has_a_report() -> None:
+    compiled = stator.compile(of_anything, backend="eager")
+    decorated = stator.compile(backend="eager")(of_anything)
+    assert_type(compiled(), int)
+    assert_type(compiled("two", times=2), int)
+    assert_type(decorated("two"), int)
+    assert_type(decorated.report, stator.Report)
+    assert compiled() == 1
+    assert compiled("two", times=2) == decorated("two", times=2) == 6
 
 
 def test_a_class_stays_one() -> None:

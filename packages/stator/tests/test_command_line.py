@@ -212,6 +212,14 @@ def test_doctor_names_what_to_mend(
     assert [each["subject"] for each in findings if each["remedy"]] == [subject]
 
 
+def test_doctor_names_a_folder_that_inductor_does_not_quote(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch, "__file__", "/opt/my torch/torch/__init__.py")
+    assert main(["doctor"]) == 1
+    assert "! folder of torch: /opt/my torch/torch: Inductor" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_bench_runs_the_script_in_processes_of_their_own(
     script: Script, capsys: pytest.CaptureFixture[str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -139,3 +140,73 @@ def test_code_without_source_is_named_by_its_line() -> None:
     with pytest.raises(stator.Unsupported) as raised:
         stator.compile(namespace["made"], backend="eager", fullgraph=True)(X)
     assert str(raised.value).splitlines()[1] == '  File "<string>", line 2, in made'
+
+
+def _printing(count: int) -> Callable[..., Any]:
+    """Return a backend whose compiler prints so many lines, and fails."""
+    warnings = [f"warning {number}" for number in range(count)]
+    printed = "\n".join(["C++ compile error", *warnings, "x.cpp: error: no", *warnings, "ended"])
+
+    def backend(gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        raise LookupError("\n".join(warnings)) from OSError(printed)
+
+    return backend
+
+
+def _failure_of(backend: Callable[..., Any]) -> stator.BackendFailed:
+    with pytest.raises(stator.BackendFailed) as raised:
+        stator.compile(sign, backend=backend)(X)
+    return raised.value
+
+
+def test_a_long_error_of_a_backend_is_shown_in_part_and_kept_whole_in_a_file(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATOR_REPRO_FOLDER", str(tmp_path))
+    failure = _failure_of(_printing(1000))
+    assert len("".join(traceback.format_exception(failure)).splitlines()) < 60
+
+    assert isinstance(failure.__cause__, LookupError)
+    assert "990 lines, which are in the file" in str(failure.__cause__)
+    shown = str(failure.__cause__.__cause__).splitlines()
+    assert shown[0] == "C++ compile error"
+    assert shown[-1] == "ended"
+    assert "x.cpp: error: no" in shown
+
+    assert failure.reason.endswith("\nwarning 999")
+    assert str(failure).splitlines()[0].endswith(": LookupError: warning 0")
+    assert f"all of it: {failure.log}" in str(failure)
+    assert pathlib.Path(failure.log).read_text() == failure.reason
+
+
+def test_a_short_error_of_a_backend_is_shown_whole(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATOR_REPRO_FOLDER", str(tmp_path))
+    failure = _failure_of(_printing(5))
+    assert not failure.log
+    assert str(failure.__cause__) == "\n".join(f"warning {number}" for number in range(5))
+    assert failure.reason in str(failure)
+
+
+def test_a_long_error_is_left_alone_where_all_frames_are_shown(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATOR_REPRO_FOLDER", str(tmp_path))
+    monkeypatch.setenv("STATOR_FULL_TRACEBACK", "1")
+    assert len(str(_failure_of(_printing(1000)).__cause__).splitlines()) == 1000
+
+
+def test_a_long_error_is_shown_whole_where_no_file_can_be_written(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "file"
+    folder.write_text("")
+    monkeypatch.setenv("STATOR_REPRO_FOLDER", str(folder))
+    failure = _failure_of(_printing(1000))
+    assert failure.reason in str(failure)
+
+
+def test_a_path_that_inductor_does_not_quote_has_a_remedy() -> None:
+    linked = stator.BackendFailed("inductor", "C++ compile error\nld: cannot find -ltorch")
+    assert "into a folder without spaces" in str(linked)

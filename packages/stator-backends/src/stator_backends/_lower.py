@@ -61,7 +61,7 @@ from ._pieces._written_input import copy_what_is_read
 from ._prepared_inputs import PreparedInputs, beside_calls, inside_call, layout_guards
 from ._refusal import node_refused, refused_by_autograd
 from ._repeats import gives_repeats
-from ._repro import report_failure
+from ._repro import log_of, report_failure
 from ._step import uses_steps
 from .errors import BackendError, MalformedGraph
 
@@ -354,7 +354,7 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
     except BackendError as failure:
         refused = refused_by_autograd(failure)
         if not refused:
-            failure.repro = _script(job)
+            _keep(failure, job)
             raise
         job.gm.graph.output_node().args = output
         write_in_place(job.gm, late)
@@ -397,6 +397,12 @@ def _prepared(job: _Job) -> tuple[list[ResultWrapper], tuple[LateWrite, ...]]:
     count = len(results_of(job.gm))
     late = defer_writes(job.gm) if job.defers_writes else ()
     return [*restores, partial(with_late_writes, late, count)], late
+
+
+def _keep(failure: BackendError, job: _Job) -> None:
+    """Write the files that the failure names."""
+    failure.repro = _script(job)
+    failure.log = log_of(failure.reason)
 
 
 def _script(job: _Job) -> str:

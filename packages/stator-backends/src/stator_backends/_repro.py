@@ -129,13 +129,32 @@ def report_failure(gm: GraphModule, example_inputs: Sequence[Any], backend: Back
         text = repro_source(gm, example_inputs, backend, ORDINARY_CHECK)
     except Unwritable as reason:
         return str(reason)
-    temporary = Path(tempfile.gettempdir(), f"stator_repros_{_user()}")
-    folder = os.environ.get("STATOR_REPRO_FOLDER") or temporary
-    name = hashlib.sha256(text.encode()).hexdigest()[:12]
     try:
-        return str(_written(Path(folder, f"repro_{name}.py"), text))
+        return _reported(text, "repro_{}.py")
     except OSError as error:  # the failure of the backend is what the user has to see
         return f"no script was written: {error}"
+
+
+def log_of(text: str) -> str:
+    """Write a long text of a backend, such as what a C++ compiler prints, beside the scripts;
+    return its path, or an empty one where people can be shown all of it."""
+    if text.count("\n") < LONG:
+        return ""
+    try:
+        return _reported(text, "error_{}.txt")
+    except OSError:
+        return ""
+
+
+LONG = 24
+"""The lines of a text that is worth a file."""
+
+
+def _reported(text: str, name: str) -> str:
+    temporary = Path(tempfile.gettempdir(), f"stator_repros_{_user()}")
+    folder = os.environ.get("STATOR_REPRO_FOLDER") or temporary
+    number = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return str(_written(Path(folder, name.format(number)), text))
 
 
 def _user() -> int:

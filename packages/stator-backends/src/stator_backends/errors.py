@@ -27,6 +27,7 @@ class BackendError(Exception):
     reason: str
     stage: str = "compiling the graph"
     repro: str = ""  # the path of a script that shows the failure, or why there is none
+    log: str = ""  # the path of a file with the whole reason, if that is long
 
     def __str__(self) -> str:
         return f"backend {self.name!r} failed while {self.stage}: {self.reason}"

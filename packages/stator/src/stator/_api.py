@@ -10,7 +10,7 @@ from stator._control import follow_resets_of_torch, is_disabled
 from stator._program._traceback import hidden_frames
 from stator._settings._options import Options, make_options
 from stator._settings._stack import Stack
-from stator._signature import C, CompiledCallable, Decorator, M, P, S
+from stator._signature import C, CompiledCallable, Decorator, M, P, S, Unannotated
 from stator._subject import compiled, in_place, refuse
 from stator.errors import BackendFailed, InvalidUse, UnknownBackend
 
@@ -44,6 +44,10 @@ def compile(  # type: ignore[overload-overlap]
 def compile(  # type: ignore[overload-overlap]
     model: C, **settings: Unpack[Settings]
 ) -> C: ...
+
+
+@overload
+def compile(model: Unannotated[P, S], **settings: Unpack[Settings]) -> CompiledCallable[P, S]: ...
 
 
 @overload

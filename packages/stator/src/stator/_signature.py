@@ -7,7 +7,7 @@ A function whose first parameter is a module keeps its own type, as nothing else
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, final, overload
 
 import torch
 
@@ -19,6 +19,21 @@ R_co = TypeVar("R_co", covariant=True)
 M = TypeVar("M", bound=torch.nn.Module)
 C = TypeVar("C", bound=type)
 S = TypeVar("S")
+
+
+@final
+class _Nothing:
+    """Nothing that a program has: only parameters of type `Any` or `object` take it."""
+
+
+class Unannotated(Protocol[P, R_co]):
+    """A function whose first parameter takes anything, such as one without annotations."""
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+    @overload
+    def __call__(self, first: _Nothing, /, *args: Any, **kwargs: Any) -> Any: ...
 
 
 class CompiledCallable(Protocol[P, R_co]):
@@ -55,6 +70,9 @@ class Decorator(Protocol):
 
     @overload
     def __call__(self, subject: C) -> C: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def __call__(self, subject: Unannotated[P, S]) -> CompiledCallable[P, S]: ...
 
     @overload
     def __call__(

@@ -9,6 +9,8 @@ import stator_backends
 from stator_bytecode import hide_own_modules
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
 
+from stator._long_text import shorten
+
 __all__ = [
     "InternalError",
     "InvalidUse",
@@ -31,15 +33,18 @@ class BackendFailed(StatorError):
     reason: str
     stage: str = "compiling the graph"
     repro: str = ""  # the path of a script that shows the failure, or why there is none
+    log: str = ""  # the path of a file with the whole reason, if that is long
 
     def __str__(self) -> str:
         made = self.repro.endswith(".py")
         reduces = "; `python -m stator minify` reduces it" if made else ""
         script = f"  script: {self.repro}{reduces}\n" if self.repro else ""
         hint = next((hint for text, hint in _REMEDIES.items() if text in self.reason), _REMEDY)
+        reason = self.reason.splitlines()[0] if self.log else self.reason
+        whole = f"  all of it: {self.log}\n" if self.log else ""
         return (
-            f"backend {self.name!r} failed while {self.stage}: {self.reason}\n"
-            f"{script}  try: {hint}\n"
+            f"backend {self.name!r} failed while {self.stage}: {reason}\n"
+            f"{whole}{script}  try: {hint}\n"
             "  STATOR_FULL_TRACEBACK=1 shows where in the backend"
         )
 
@@ -48,6 +53,8 @@ _REMEDY = "backend='eager', which shows if the graph itself is sound; or options
 _REMEDIES = {
     "InvalidCxxCompiler": "install a C++ compiler such as g++, or set CXX to the path of one; "
     "backend='aot_eager' needs none",
+    "cannot find -ltorch": "install torch into a folder without spaces in its path, which Inductor "
+    "does not quote; backend='aot_eager' needs no compiler",
 }
 
 
@@ -108,7 +115,7 @@ _BOUNDARY: dict[type[Exception], Callable[..., StatorError]] = {
     stator_backends.BackendNotFound: _unknown_backend,
     stator_backends.InvalidBackendOption: _invalid_option,
     stator_backends.BackendError: lambda error: BackendFailed(
-        error.name, error.reason, error.stage, error.repro
+        error.name, error.reason, error.stage, error.repro, error.log
     ),
     stator_backends.MalformedGraph: lambda error: InternalError(str(error)),
 }
@@ -127,4 +134,6 @@ class backend_boundary:
         cause = error.__cause__
         if cause is not None:
             hide_own_modules(cause, and_torch=True)
+            if getattr(error, "log", ""):
+                shorten(cause)
         raise ours(error) from cause

@@ -100,6 +100,10 @@ def _compilers() -> Iterator[Finding]:
     else:
         remedy = "install g++ or clang++, or set CXX; backend='aot_eager' needs none"
         yield Finding("C++ compiler", f"none ({', '.join(wanted)}): Inductor needs one", remedy)
+    folder = str(Path(torch.__file__).parent)
+    if " " in folder:
+        remedy = "install torch into a folder without spaces; backend='aot_eager' needs none"
+        yield Finding("folder of torch", f"{folder}: Inductor does not quote it", remedy)
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
     yield Finding("CUDA device", device)
 
