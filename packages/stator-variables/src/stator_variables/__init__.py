@@ -75,7 +75,13 @@ from stator_variables._tensors._hooks import (
     passes_hooks,
     run_natively,
 )
-from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
+from stator_variables._tensors._outside import (
+    can_be_taken,
+    enter_taken,
+    give_back,
+    taken,
+    taken_modes,
+)
 from stator_variables._tensors._pure_hooks import place_hook, pure_hook
 from stator_variables._tensors._streams import lines_of
 from stator_variables._tensors._tangent import LEVEL as DUAL_LEVEL
@@ -104,6 +110,7 @@ from stator_variables._trace._graph import (
 from stator_variables._trace._heap import owner_of
 from stator_variables._trace._journal import Journal
 from stator_variables._trace._late_import import LateImport
+from stator_variables._trace._optimizer_state import MadeState, states_made
 from stator_variables._trace._policy import Policy, RetraceLimit
 from stator_variables._tracker import (
     MISSING,
@@ -167,7 +174,7 @@ __all__ += [
     "has_mark",
     "is_recorded",
 ]
-__all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
+__all__ += ["can_be_taken", "enter_taken", "give_back", "taken", "taken_modes"]
 __all__ += ["is_of_number", "outdated_guards"]
 # trackers
 __all__ += [
@@ -208,6 +215,7 @@ __all__ += [
     "mark_levels",
     "with_tangent",
 ]
+__all__ += ["MadeState", "states_made"]
 # streams of random numbers
 __all__ += ["Step", "is_drawn", "lines_of", "saved_stream"]
 # what a trace becomes

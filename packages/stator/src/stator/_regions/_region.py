@@ -307,7 +307,7 @@ class Region:
         policy, again = recorded(self._policy(place, named))
         refuses = self._refuses(place)
         try:
-            source = lookup(place.target, state, self.options)
+            source = lookup(place.target, state, self.options, policy)
             traced = source.traced(state, policy)
             try:
                 if place.initializes(traced.reason):
@@ -316,7 +316,7 @@ class Region:
                 if traced.reason is not None and (refuses or _ends_all(traced.reason)):
                     raise traced.reason
                 traced = self.single_use.marked(traced, place, self.options, state)
-                retrace = Retrace(place.target, self.options, again)
+                retrace = Retrace(place.target, self.options, traced.decided or again)
                 return self._noted_entry(traced, place, retrace, ambient, key, named, source)
             finally:
                 traced.captured.release()
