@@ -4,7 +4,7 @@ continuations."""
 from stator_bytecode._breaks._exit import FlatState
 from stator_bytecode._breaks._hooked_calls import COMPREHENSIONS, with_hooked_calls
 from stator_bytecode._breaks._innermost_frames import InnermostFrames
-from stator_bytecode._breaks._layout import Virtualized, VirtualizedRecipe
+from stator_bytecode._breaks._layout import FrameLayout, Virtualized, VirtualizedRecipe
 from stator_bytecode._breaks._plain import NativeContinuation, plain
 from stator_bytecode._breaks._point import Point, layout_of, layout_of_generator
 from stator_bytecode._breaks._raised_traceback import TracebackEntry, TracebackFactory
@@ -109,6 +109,7 @@ __all__ += [
     "NO_STEP",
     "Dispatch",
     "FlatState",
+    "FrameLayout",
     "Goto",
     "InnermostFrames",
     "NativeContinuation",

@@ -254,6 +254,14 @@ class Inputs:
         if record.static:
             self.records.remove(record)
 
+    def bound_number(self, source: Source) -> GraphValue | None:
+        """Return the number that a placeholder gives for `source`, None where there is none."""
+        for traced in self.state.root.symbols.values():
+            described = self.described.get(traced.node)
+            if described is not None and described.kind == "number" and described.source == source:
+                return traced
+        return None
+
     def ordered(self) -> list[GraphInput]:
         """One per placeholder that is left in the root graph, in its order."""
         return [self.described[node] for node in self.state.root.placeholders]

@@ -162,6 +162,10 @@ class OutputGraph:
             self._state.root.note_box(item, wrapped)
             return item
 
+    def bound_number(self, source: Source) -> GraphValue | None:
+        """Return the number that a placeholder gives for `source`, None where there is none."""
+        return self._inputs.bound_number(source)
+
     def read_number(self, traced: GraphValue) -> GraphValue:
         """Record `item()` of a tensor: a symbol without a hint, which no guard can use."""
         with self._state.placed():

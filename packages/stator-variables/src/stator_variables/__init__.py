@@ -78,7 +78,13 @@ from stator_variables._tensors._hooks import (
     run_natively,
 )
 from stator_variables._tensors._inference_mode import InferenceModes
-from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
+from stator_variables._tensors._outside import (
+    can_be_taken,
+    enter_taken,
+    give_back,
+    taken,
+    taken_modes,
+)
 from stator_variables._tensors._pure_hooks import place_hook, pure_hook
 from stator_variables._tensors._streams import Streams, lines_of
 from stator_variables._tensors._surroundings import Transforms, in_transform, is_surrounded
@@ -109,6 +115,7 @@ from stator_variables._trace._graph import (
 from stator_variables._trace._heap import owner_of
 from stator_variables._trace._journal import Journal
 from stator_variables._trace._late_import import LateImport, LateImports
+from stator_variables._trace._optimizer_state import MadeState, states_made
 from stator_variables._trace._overrides import Overrides
 from stator_variables._trace._policy import Policy, RetraceLimit
 from stator_variables._trace._repeated_bodies import repeated
@@ -175,7 +182,7 @@ __all__ += [
     "has_native_hooks",
     "is_recorded",
 ]
-__all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
+__all__ += ["can_be_taken", "enter_taken", "give_back", "taken", "taken_modes"]
 __all__ += ["is_of_number", "outdated_guards"]
 # trackers
 __all__ += [
@@ -218,6 +225,7 @@ __all__ += [
     "mark_levels",
     "with_tangent",
 ]
+__all__ += ["MadeState", "states_made"]
 # streams of random numbers
 __all__ += ["Step", "Streams", "is_drawn", "lines_of", "saved_stream"]
 # what a trace becomes

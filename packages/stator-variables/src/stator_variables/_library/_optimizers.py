@@ -11,8 +11,7 @@ the compiler:
 """
 
 import types
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
@@ -26,6 +25,7 @@ from torch.optim.optimizer import Optimizer
 from stator_variables._handler_keys import REQUESTED_BREAK
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
+from stator_variables._trace._optimizer_state import MadeState, MadeStates
 from stator_variables._tracker import (
     MISSING,
     Args,
@@ -103,13 +103,13 @@ def state_first(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(optimizer, Optimizer) or not _is_untouched(t, optimizer):
         return MISSING
 
-    lists = [()] * len(rest[1:])
-    for group in optimizer.param_groups:
-        gradients = {each: _gradient(t, each) for each in group["params"]}
-        if any(gradients[each] is not None and not optimizer.state.get(each) for each in gradients):
-            # RuntimeError: gradients that it refuses, for which the traced call raises it
-            with _with_gradients(gradients), suppress(RuntimeError):
-                function.real(optimizer, group, *map(list, lists))
+    gradients = {
+        each: _gradient(t, each) for group in optimizer.param_groups for each in group["params"]
+    }
+    made = MadeState.of(optimizer, function.real, gradients, len(rest[1:]))
+    if made and owner.source is not None:
+        state = t.state(MadeStates)
+        t.journal.assign(state, made=(*state.made, (owner.source, made)))
     return MISSING
 
 
@@ -119,16 +119,6 @@ def _gradient(t: Space, parameter: Tensor) -> Tensor | None:
     if tracker is None or is_pending(tracker) or tracker.grad is MISSING:
         return parameter.grad
     return None if is_none(tracker.grad) else parameter.detach()
-
-
-@contextmanager
-def _with_gradients(gradients: Mapping[Tensor, Tensor | None]) -> Iterator[None]:
-    """Give parameters these gradients for a while; no state depends on the numbers in them."""
-    with ExitStack() as stack:
-        for parameter, gradient in gradients.items():
-            stack.callback(setattr, parameter, "grad", parameter.grad)
-            parameter.grad = gradient
-        yield
 
 
 def _is_untouched(t: Space, optimizer: Optimizer) -> bool:

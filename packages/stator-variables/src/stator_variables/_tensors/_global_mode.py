@@ -106,7 +106,7 @@ class GlobalModes(ModeState):
         return tuple((each, now) for each, now in found if now != self.starts[each])
 
     def bound_to_process(self) -> str:
-        return "it changes modes" if self.starts else ""
+        return ""
 
 
 def put(t: Space, setting: Setting, value: object, inference: bool | None = None) -> None:

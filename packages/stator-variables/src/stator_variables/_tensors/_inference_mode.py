@@ -91,7 +91,7 @@ class InferenceModes(ModeState):
         return len(self.entered), len(self.left), self.ever
 
     def bound_to_process(self) -> str:
-        return "it changes modes" if self.ever else ""
+        return "it is in inference mode" if self.ever else ""
 
     def emit(self, e: Emitter) -> None:
         """Leave the modes that are still entered in the graph, and enter them again in the

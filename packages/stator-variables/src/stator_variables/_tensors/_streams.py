@@ -84,7 +84,7 @@ class Streams(CaptureState):
             raise t.unsupported("random-stream", detail)
 
     def bound_to_process(self) -> str:
-        return "it draws random numbers outside of the graph" if self.steps else ""
+        return ""
 
 
 def owner(t: Space, vt: VariableTracker) -> Source:

@@ -77,6 +77,8 @@ class TraceResult:
     """Lines about calls that were recorded like earlier ones, and about those that were not."""
     serves_one_call: bool = False
     """No later call takes the entry, so that its graph is not compiled."""
+    decided: variables.Policy | None = None
+    """The decisions of an earlier trace, of which this is the result."""
 
 
 def trace(
@@ -108,7 +110,7 @@ def _traced(
     started = time.perf_counter()
     places = MachineLocations()
     graph = options.stack.graph(places, capture_data=options.captures_data)
-    policy = _policy_of_backend(policy, options)
+    policy = policy_of_backend(policy, options)
     tracing = new_space(options, graph, policy)
     domain = options.stack.domain(tracing)
     depth_limit = sys.getrecursionlimit()
@@ -198,7 +200,8 @@ def _skip_frame(outcome: Broke, machine: Machine, policy: variables.Policy) -> N
         raise _Again(policy)
 
 
-def _policy_of_backend(policy: variables.Policy, options: Options) -> variables.Policy:
+def policy_of_backend(policy: variables.Policy, options: Options) -> variables.Policy:
+    """Return the decisions of a trace, with those that follow from the backend."""
     in_order = not spec_of(options.backend).compiles
     return attrs.evolve(policy, runs_in_order=in_order, repeats_effects=options.repeat_effects)
 

@@ -20,13 +20,15 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import is_own_module
+from stator_bytecode import Code, FrameLayout, Point, decode, is_own_module
 from stator_guards import CANNOT_READ, Guard, Is, ParameterSource, Source, State, TypeIs, TypeSource
 
+from stator._disk_cache._code_place import CodePlaces, code_at, code_of, nested
 from stator._disk_cache._fingerprint import CONSTANTS, NotCached
 from stator._disk_cache._live_object import FINDERS, Description, described, path_to
 
 _ROOT = "the function"
+_BY_NAME, _IN_TARGET, _OF_FUNCTION = "code by name", "code of the target", "code of a function"
 _PARAMETER = "parameter"
 
 _CONTAINERS = (tuple, list, dict, set, frozenset, types.MappingProxyType, types.CellType)
@@ -42,7 +44,8 @@ _OPERATORS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
 class LiveObject:
     """One object of the table: its description, and where it is found.
 
-    `kind` is a key of FINDERS, "source" for a place that a guard reads, or `_ROOT`.
+    `kind` is a key of FINDERS, "source" for a place that a guard reads, `_ROOT`, or one of those of
+    code.
     """
 
     description: Description
@@ -62,23 +65,28 @@ class Archive:
 @attrs.define(eq=False)
 class ArchiveWriter:
     """Writes data about one trace. `root` is the function that was traced, None where it is an
-    argument."""
+    argument; `targets` are the codes of what was traced."""
 
     guards: Sequence[Guard]
     root: object
+    targets: Sequence[types.CodeType]
     rows: list[LiveObject] = attrs.field(factory=list)
     _numbers: dict[int, int] = attrs.field(factory=dict)
     kept: list[object] = attrs.field(factory=list)
     """The objects of the table."""
     _sources: dict[int, Source] = attrs.field(factory=dict)
     _under_way: set[int] = attrs.field(factory=set)
+    _codes: CodePlaces = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        held: list[Any] = []
+        self._codes = CodePlaces(self.targets, held)
         for guard in self.guards:
             if guard.source is None:
                 continue
             if isinstance(guard.kind, Is):
-                self._sources.setdefault(id(guard.kind.held.get()), guard.source)
+                held.append(guard.kind.held.get())
+                self._sources.setdefault(id(held[-1]), guard.source)
             elif isinstance(guard.kind, TypeIs):
                 self._sources.setdefault(id(guard.kind.cls), TypeSource(guard.source))
 
@@ -114,11 +122,24 @@ class ArchiveWriter:
     def _place(self, value: Any) -> tuple[str, Any]:
         if value is self.root:
             return _ROOT, None
+        if type(value) is types.CodeType:
+            return self._place_of_code(value)
         if (found := path_to(value)) is not None:
             return found
         if (source := self._sources.get(id(value))) is None:
             raise NotCached(f"no path leads to {_shown(value)}")
         return "source", self.dumped(source)  # objects that it needs get lower numbers
+
+    def _place_of_code(self, code: types.CodeType) -> tuple[str, Any]:
+        if (inner := self._codes.in_target(code)) is not None:
+            return _IN_TARGET, inner
+        if (source := self._sources.get(id(code))) is not None:
+            return "source", self.dumped(source)
+        if (name := self._codes.name(code)) is not None:
+            return _BY_NAME, name
+        if (owner := self._codes.owner(code)) is not None:
+            return _OF_FUNCTION, self.dumped(owner)
+        raise NotCached(f"no path leads to the code of {code.co_qualname}")
 
 
 def _shown(value: object) -> str:
@@ -157,11 +178,18 @@ class _Pickler(pickle.Pickler):
         if cls is Live:
             self.live[id(value.value)] = value.value
             return Live, (value.value,)
-        if cls.__name__ == "ObjectRef" and is_own_module(cls.__module__):
+        if is_object_ref(value):
             held = value.get()
             if type(held) not in CONSTANTS:
                 self.live[id(held)] = held
             return object_ref, (cls, held, value.weak)
+        if cls is Code:
+            self.live[id(value.raw)] = value.raw
+            return decoded, (value.raw,)
+        if cls is Point:
+            return Point, (value.frames, value.carried)
+        if cls is FrameLayout:
+            return self._reduced_layout(value)
         if cls in _OPERATORS:
             return operator_named, tuple(str(value).split("."))
         if cls is types.FunctionType and value.__module__ != __name__:
@@ -169,6 +197,16 @@ class _Pickler(pickle.Pickler):
         if (reduce := _REDUCERS.get(cls)) is not None:
             return reduce(value)
         return NotImplemented
+
+    def _reduced_layout(self, layout: FrameLayout) -> Any:
+        self.live[id(layout.globals)] = layout.globals  # which are the program's
+        fields = attrs.fields(FrameLayout)
+        return FrameLayout, tuple(getattr(layout, each.name) for each in fields)
+
+
+def is_object_ref(value: object) -> bool:
+    """Return True for the references by which guards and sources hold objects."""
+    return type(value).__name__ == "ObjectRef" and is_own_module(type(value).__module__)
 
 
 @attrs.frozen(eq=False)
@@ -180,6 +218,10 @@ class Live:
 
 def object_ref(cls: Any, held: object, weak: bool) -> Any:
     return cls.of(held, weak=weak)
+
+
+def decoded(code: types.CodeType) -> Code:
+    return decode(code)
 
 
 def operator_named(*names: str) -> Any:
@@ -244,9 +286,11 @@ class _Unpickler(pickle.Unpickler):
 
 @attrs.frozen(eq=False)
 class ArchiveReader:
-    """Reads archives for one call: `state` are its arguments by name."""
+    """Reads archives for one call: `state` are its arguments by name; `targets` are the codes of
+    what is to be traced."""
 
     root: object
+    targets: Sequence[types.CodeType]
     parameters: Mapping[str, Source]
     state: State
 
@@ -270,10 +314,19 @@ class ArchiveReader:
     def _at(self, row: LiveObject, objects: list[Any]) -> Any:
         if row.kind == _ROOT:
             return self.root
-        if row.kind != "source":
+        if row.kind == _BY_NAME:
+            return code_at(row.place)
+        if row.kind == _IN_TARGET:
+            number, path = row.place
+            return nested(self.targets[number], path)
+        if row.kind in FINDERS:
             return FINDERS[row.kind](row.place)
-        source: Source = _Unpickler(row.place, objects, self.parameters).load()
-        return source.evaluate(self.state)
+
+        place: Any = _Unpickler(row.place, objects, self.parameters).load()
+        if row.kind == _OF_FUNCTION:
+            function, path = place
+            return nested(code_of(function), path)
+        return place.evaluate(self.state)
 
 
 def _named(description: Description) -> str:

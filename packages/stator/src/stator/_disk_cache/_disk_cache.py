@@ -15,14 +15,15 @@ import json
 import os
 import pickle
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from stator_bytecode import FlatState
-from stator_guards import Entry, compile_guards, expanded
+from stator_bytecode import FlatState, FrameLayout
+from stator_guards import Entry, compile_guards
 
 from stator._capture._trace import TraceResult, trace
 from stator._disk_cache._archive import Archive, ArchiveReader, ArchiveWriter, Differs, read_archive
@@ -32,13 +33,16 @@ from stator._disk_cache._fingerprint import (
     of_arguments,
     of_code,
     of_options,
+    of_point,
+    of_policy,
     of_state,
     versions,
 )
 from stator._disk_cache._store import Refused, Store
 from stator._disk_cache._trace_record import TraceRecord, check_codes
 from stator._entries._entry import make_entry
-from stator._program._target import Root
+from stator._program._local_ends import WHILE_TRACED, observed_ends
+from stator._program._target import Continuation, Root, Target
 from stator._settings._deferred_warning import defer_warning
 from stator._settings._options import Options
 
@@ -59,31 +63,40 @@ class Lookup:
     """
 
     store: Store | None
-    root: Root
+    target: Target
     options: Options
     parts: dict[str, str]
+    """All that a trace may rely on beside guards, by name, but for the arguments."""
+    exact: str = ""
+    """A fingerprint of the arguments."""
+    loose: str = ""
+    """The same, whatever sizes and numbers are."""
+    observed: frozenset[int] = frozenset()
+    """The locals whose ends the program can observe."""
     notes: list[str] = attrs.field(factory=list)
     archive: Archive | None = None
+    is_symbolic: bool = False
+    """The file to be written serves calls with other sizes or numbers."""
     is_found: bool = False
 
     @property
     def place(self) -> str:
-        """The name of the folder for a function, whatever its code is."""
-        return digest((self.root.namespace.get("__name__"), self.root.name, self.root.parameters))
+        """The name of the folder for a target, whatever its code is."""
+        return digest(_names(self.target))
 
-    @property
-    def prefix(self) -> str:
-        return digest(self.parts.items())
+    def prefix(self, arguments: str) -> str:
+        """Return how the names of the files begin that serve calls with such arguments."""
+        return digest([*self.parts.items(), arguments])
 
     def traced(self, state: FlatState, policy: Policy) -> TraceResult:
         """Return the result of a trace, which is made if no file has one."""
         found = self.find(state, policy)
-        return trace(self.root, state, self.options, policy) if found is None else found
+        return trace(self.target, state, self.options, policy) if found is None else found
 
     def entry(self, traced: TraceResult, *facts: Any) -> Entry:
         """Make the entry of a result, and write what was not found."""
         if not self.is_found:
-            self.keep(traced)
+            self.keep(traced, facts[0].policy)
         entry = make_entry(traced, *facts)
         self.write()
         entry.data.cache_notes = tuple(self.notes)
@@ -94,8 +107,8 @@ class Lookup:
         """Return the result of a trace by another process that holds for this call."""
         if self.store is None:
             return None
-        names = self.store.names(self.place, self.prefix)
-        for name in names[:MOST_FILES]:
+        names = self._files(self.store)
+        for name in names:
             try:
                 found = self._read(self.store, name, state, policy)
             except Differs as difference:
@@ -111,23 +124,32 @@ class Lookup:
             self.notes += self._differences(self.store)
         return None
 
+    def _files(self, store: Store) -> list[str]:
+        """Return the files for calls like this one, before those for calls with other sizes."""
+        exact, loose = self.prefix(self.exact), self.prefix(self.loose)
+        names = store.names(self.place)
+        found = [name for name in names if name.startswith(exact)]
+        others = [name for name in names if name.startswith(loose)]
+        return [*found[:MOST_FILES], *others[:MOST_FILES]]
+
     def _read(self, store: Store, name: str, state: FlatState, policy: Policy) -> TraceResult:
         data = store.read(self.place, name)
         archive = read_archive(data[_header_end(data) :])
-        named = dict(zip(self.root.parameters, state, strict=True))
-        parameters = self.root.sources(state)
-        function = self.root.fn or state[0]
-        record: TraceRecord = ArchiveReader(function, parameters, named).read(archive)
+        named = dict(zip(self.target.parameters, state, strict=True))
+        reader = ArchiveReader(
+            _function(self.target, state), codes_of(self.target), self.target.sources(state), named
+        )
+        record: TraceRecord = reader.read(archive)
+        if not self.observed.isdisjoint(record.ended):
+            raise Differs("the end of a local can be observed")
 
-        guards = compile_guards(record.guards, self.root.parameters, watch=False)
-        if not guards.check(*state):
-            failures = guards.explain(*state)
-            raise Differs(str(failures[0]) if failures else "a guard did not hold")
+        guards = compile_guards(record.guards, self.target.parameters, watch=False)
+        record.check(guards, named, state)
         return record.result_for(named, self.options, policy)
 
     def _refuse(self, text: str) -> None:
         self.notes.append(text)
-        defer_warning(UserWarning(f"the cache of {self.root.name}: {text}"))
+        defer_warning(UserWarning(f"the cache of {self.target.name}: {text}"))
 
     def _differences(self, store: Store) -> Iterator[str]:
         """Yield in which parts the latest file of the function has another key."""
@@ -137,33 +159,38 @@ class Lookup:
             except (Refused, OSError) as refusal:
                 self._refuse(str(refusal))
                 return
-            names = [part for part in self.parts if before.get(part) != self.parts[part]]
+            now = {**self.parts, "arguments": self.exact}
+            names = [part for part in now if before.get(part) != now[part]]
             yield f"no file fits, other than the latest one in: {', '.join(names)}"
 
     # -- writing -----------------------------------------------------------------------------------
-    def keep(self, traced: TraceResult) -> None:
-        """Keep the result of a trace, before the backend gets its graph."""
+    def keep(self, traced: TraceResult, policy: Policy) -> None:
+        """Keep the result of a trace, before the backend gets its graph. `policy` repeats its
+        decisions."""
         if self.store is None:
             return
         try:
-            self.archive = self._archive(traced)
+            self.archive = self._archive(traced, policy)
         except NotCached as reason:
             self.notes.append(f"not written to the cache: {reason}")
 
-    def _archive(self, traced: TraceResult) -> Archive:
-        record = TraceRecord.of(traced)
-        writer = ArchiveWriter([*expanded(traced.guards)], self.root.fn or self.root)
+    def _archive(self, traced: TraceResult, policy: Policy) -> Archive:
+        record, target = TraceRecord.of(traced, policy), self.target
+        root = target.fn if isinstance(target, Root) else None
+        writer = ArchiveWriter(record.guards, root or target, codes_of(target))
         archive = writer.write(record)
-        check_codes(traced.calls.entered, writer.kept, self.root)
+        check_codes(traced.calls.entered, writer.kept, codes_of(target))
+        self.is_symbolic = record.graph.is_symbolic
         return archive
 
     def write(self) -> None:
         """Write what was kept, after the entry was made of it."""
         if self.store is None or self.archive is None:
             return
-        header = json.dumps(self.parts).encode()
+        arguments = self.loose if self.is_symbolic else self.exact
+        header = json.dumps({**self.parts, "arguments": arguments}).encode()
         data = len(header).to_bytes(4, "big") + header + pickle.dumps(self.archive, protocol=5)
-        name = f"{self.prefix}-{sha256(data).hexdigest()[:16]}"
+        name = f"{self.prefix(arguments)}-{sha256(data).hexdigest()[:16]}"
         try:
             self.store.write(self.place, name, data)
         except OSError as error:
@@ -180,27 +207,53 @@ def _header(data: bytes) -> bytes:
     return data[4 : _header_end(data)]
 
 
-def lookup_for(target: Root, state: FlatState, options: Options) -> Lookup:
+def lookup_for(target: Target, state: FlatState, options: Options, policy: Policy) -> Lookup:
     """Return the lookup for a call."""
     made = Lookup(None, target, options, {})
     try:
-        made.parts = _parts(target, state, options)
+        made.parts = _parts(target, options, policy)
+        made.exact, made.loose = of_arguments(state), of_arguments(state, is_loose=True)
         made.store = Store.of(folder())
     except NotCached as reason:
         made.notes.append(f"not written to the cache: {reason}")
     except (Refused, OSError) as refusal:
         made._refuse(str(refusal))
+    if isinstance(target, Continuation):
+        made.observed = frozenset(observed_ends(state, range(len(state)), WHILE_TRACED))
     return made
 
 
-def _parts(target: Root, state: Sequence[object], options: Options) -> dict[str, str]:
+def _parts(target: Target, options: Options, policy: Policy) -> dict[str, str]:
     return {
         **versions(),
         **of_options(options),
-        "code": of_code(target.code),
+        "code": of_code(target.code) if isinstance(target, Root) else of_point(target.point),
         "state of the process": of_state(),
-        "arguments": of_arguments(state),
+        "decisions": of_policy(policy),
     }
+
+
+def _names(target: Target) -> tuple[object, ...]:
+    """Return the names of a target, whatever its code is."""
+    if isinstance(target, Root):
+        return target.namespace.get("__name__"), target.name, target.parameters
+    frames = target.point.frames
+    names = [(frame.globals.get("__name__"), frame.raw.co_qualname) for frame in frames]
+    return "behind a break", *names
+
+
+def _function(target: Target, state: FlatState) -> object:
+    if isinstance(target, Root):
+        return target.fn or state[0]
+    return None
+
+
+def codes_of(target: Target) -> list[CodeType]:
+    """Return the code of a function, or of the frames of a continuation."""
+    if isinstance(target, Root):
+        return [target.code]
+    layouts = (*target.point.frames, *target.point.carried)
+    return [layout.raw for layout in layouts if isinstance(layout, FrameLayout)]
 
 
 def folder() -> Path:

@@ -16,9 +16,11 @@ from typing import Any
 import attrs
 import torch
 from stator_backends import Backend, spec_of
-from stator_bytecode import is_own_module
+from stator_bytecode import FrameLayout, Point, is_own_module
 from stator_guards import GlobalState
+from stator_variables import Policy
 
+from stator._capture._dynamic import marks_of
 from stator._settings._options import Options
 from stator._settings._stack import Stack
 from stator._torch_compat import BUILD
@@ -151,27 +153,56 @@ _DEPTH = 3
 _MANY = 64
 
 
-def of_arguments(state: Sequence[object]) -> str:
+def of_point(point: Point) -> str:
+    """Return a fingerprint of the place of a continuation. Raises NotCached where objects are
+    carried in parts."""
+    return digest(map(_layout, point.laid_out))
+
+
+def _layout(layout: object) -> object:
+    if not isinstance(layout, FrameLayout):
+        raise NotCached("objects are carried in parts")
+    kinds = layout.slots, layout.stack, layout.handled, layout.then
+    where = layout.pc, layout.hidden, layout.generator, layout.globals.get("__name__")
+    return of_code(layout.raw), kinds, where
+
+
+def of_policy(policy: Policy) -> str:
+    """Return a fingerprint of what the process has learned that changes a trace."""
+    native = [(of_code(one.raw), at, of_code(other.raw)) for one, at, other in policy.native_calls]
+    skipped = [] if policy.callees is None else map(of_code, policy.callees.skipped)
+    flags = policy.draws_numbers, policy.separates_steps, policy.hides_floats
+    return digest([sorted(native), sorted(skipped), flags])
+
+
+def of_arguments(state: Sequence[object], *, is_loose: bool = False) -> str:
     """Return the properties of arguments that nearly every entry relies on, for the choice of files
-    to read: the guards decide."""
-    return digest(_argument(value, _DEPTH) for value in state)
+    to read: the guards decide. A loose one has no sizes and numbers."""
+    return digest(_argument(value, _DEPTH, is_loose) for value in state)
 
 
-def _argument(value: Any, depth: int) -> object:
+def _argument(value: Any, depth: int, is_loose: bool) -> object:
     cls = type(value)
     if issubclass(cls, torch.Tensor):
-        return _tensor(value)
-    if cls in (bool, str, bytes, int, type(None)):
+        return _tensor(value, is_loose)
+    if cls in (bool, str, bytes, type(None)):
+        return cls.__name__, value
+    if cls is int and not is_loose:
         return cls.__name__, value
     if depth and cls in (list, tuple):
-        return cls.__name__, [_argument(item, depth - 1) for item in value[:_MANY]]
+        return cls.__name__, [_argument(item, depth - 1, is_loose) for item in value[:_MANY]]
     if depth and cls is dict:
         items = [*value.items()][:_MANY]
-        return [(_argument(key, 0), _argument(item, depth - 1)) for key, item in items]
+        return [
+            (_argument(key, 0, False), _argument(item, depth - 1, is_loose)) for key, item in items
+        ]
     return cls.__module__, cls.__qualname__
 
 
-def _tensor(value: torch.Tensor) -> object:
+def _tensor(value: torch.Tensor, is_loose: bool) -> object:
     with torch._C.DisableTorchFunction():
         sizes = tuple(map(int, value.shape)) if value.layout is torch.strided else ()
-        return type(value).__qualname__, sizes, value.dtype, str(value.device), value.requires_grad
+        shape = len(sizes) if is_loose else sizes
+        marks = repr(marks_of(value)) if getattr(value, "_has_dynamo_dim_marking", False) else ""
+        facts = value.dtype, str(value.device), value.requires_grad, marks
+        return type(value).__qualname__, shape, *facts

@@ -12,21 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_guards import Source
-from stator_variables import Dim, GraphValue, TraceLocation, is_drawn
+from stator_variables import GraphValue, Policy, TraceLocation
 from torch.fx import Node
 
-from stator._disk_cache._archive import Differs
 from stator._disk_cache._fingerprint import NotCached
+from stator._disk_cache._graph_inputs import KeptInput, Read, kept_inputs, record_inputs
 
 if TYPE_CHECKING:
     from stator_subgraphs import CapturedGraph, OutputGraph
 
 _KEPT = frozenset(
-    "stack_trace nn_module_stack began caught catches_operators has_except handled custom".split()
+    "stack_trace nn_module_stack began caught catches_operators has_except handled custom "
+    "apart starts differentiates frees_history warns".split()
 )
-"""The metadata that is written: where the program was."""
-_MADE_AGAIN = frozenset(("example_value", "writes", "source_fn_stack", "tensor_dict"))
+"""The metadata that is written: where the program was, and marks of the trace."""
+_MADE_AGAIN = frozenset(
+    "example_value writes source_fn_stack tensor_dict sets_state unbacked_bindings".split()
+)
 _LARGEST = 1 << 20
 """The bytes of a tensor that a graph holds itself, beyond which no file has it."""
 
@@ -73,56 +75,53 @@ class GraphCall:
     kwargs: Mapping[str, Any]
     meta: Mapping[str, Any]
 
+    @property
+    def number_read(self) -> int | None:
+        """The position of the tensor that a call of `item` reads."""
+        is_read = self.target == "item" and type(self.args[0]) is Reference
+        return self.args[0].position if is_read else None
+
 
 @attrs.frozen(eq=False)
 class GraphCalls:
     """All nodes of a graph in order: the sources of its inputs, its calls, and its outputs."""
 
-    inputs: tuple[Source, ...]
+    inputs: tuple[KeptInput, ...]
     calls: tuple[GraphCall, ...]
     outputs: tuple[int, ...]
     keeps_history: bool
 
     @classmethod
-    def of(cls, captured: CapturedGraph, outputs: Sequence[GraphValue]) -> GraphCalls:
-        """Raises NotCached for a graph that cannot be recorded from its nodes."""
-        for item in captured.inputs:
-            if item.kind != "tensor" or is_drawn(item.source) or _is_symbolic(item.example):
-                raise NotCached("sizes or numbers that are symbols, or drawn at random")
-        if captured.keeps_history:
-            raise NotCached("a graph whose history is read")
+    def of(
+        cls, captured: CapturedGraph, outputs: Sequence[GraphValue], policy: Policy
+    ) -> GraphCalls:
+        """Raises NotCached for a graph that cannot be recorded from its nodes. `policy` repeats the
+        decisions of the trace."""
+        inputs = kept_inputs(captured, policy)
         held = _held(captured)
         nodes = [node for node in captured.graph.nodes if node.op != "output"]
         positions = {node: position for position, node in enumerate(nodes)}
         calls = tuple(_call_of(node, positions, held) for node in nodes if node.op != "placeholder")
-        sources = tuple(item.source for item in captured.inputs)
         given = tuple(positions[traced.node] for traced in outputs)
-        return cls(sources, calls, given, captured.keeps_history)
+        return cls(inputs, calls, given, captured.keeps_history)
 
-    def record(
-        self,
-        graph: OutputGraph,
-        read: Callable[[Source], Any],
-        dims: Callable[[Source, torch.Tensor], Sequence[Dim]],
-    ) -> list[GraphValue]:
+    @property
+    def is_symbolic(self) -> bool:
+        """Return True if calls with other sizes or numbers may share the graph."""
+        return any(each.is_symbolic for each in self.inputs)
+
+    def record(self, graph: OutputGraph, read: Read, policy: Policy) -> list[GraphValue]:
         """Record the calls into an empty graph; return its outputs. Raises Differs where the sizes
         of an input are symbols by now, and Unsupported."""
-        values: list[GraphValue] = []
-        for source in self.inputs:
-            tensor = read(source)
-            sizes = dims(source, tensor)
-            if any(dim.kind != "static" or dim.stride for dim in sizes):
-                raise Differs(f"the sizes of {source} have changed before")
-            values.append(graph.tensor_input(source, tensor, sizes, source.name))
+        values = record_inputs(graph, self.inputs, read, policy)
+        boxes = {number for number, each in enumerate(self.inputs) if each.kind == "float"}
         for call in self.calls:
-            values.append(_recorded(graph, call, values))
+            number = call.number_read
+            # it is read when the input is made
+            values.append(values[number] if number in boxes else _recorded(graph, call, values))
+        if self.keeps_history:
+            graph.keep_history()
         return [values[position] for position in self.outputs]
-
-
-def _is_symbolic(example: Any) -> bool:
-    return not isinstance(example, torch.Tensor) or getattr(
-        example, "_has_symbolic_sizes_strides", False
-    )
 
 
 def _held(captured: CapturedGraph) -> Mapping[str, HeldTensor]:
@@ -140,6 +139,8 @@ def _call_of(
     if unknown:
         raise NotCached(f"a graph with the mark {unknown[0]!r}")
     meta = {key: value for key, value in node.meta.items() if key in _KEPT}
+    if "began" not in meta:
+        raise NotCached("a graph with checks of what data decides")
     if node.op == "get_attr":
         return GraphCall(node.name, held[str(node.target)], (), {}, meta)
     target: Any = node.target
@@ -187,6 +188,8 @@ def _recorded(graph: OutputGraph, call: GraphCall, values: Sequence[GraphValue])
     else:
         made = graph.call(call.target, args, kwargs)
     made.node.meta.update(call.meta)
+    if "differentiates" in call.meta:
+        graph.free_history(made, (), is_freed="frees_history" in call.meta)
     return made
 
 

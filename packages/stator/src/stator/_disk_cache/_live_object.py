@@ -24,6 +24,7 @@ from stator_bytecode import is_own_module
 from stator_variables import ALLOWED, NONSTRICT, SUBSTITUTES, has_mark
 
 from stator._disk_cache._fingerprint import CONSTANTS, NotCached, of_code
+from stator._program._interoperation import ORIGINAL_CALLABLE
 
 Description: TypeAlias = tuple[Hashable, ...]
 Path: TypeAlias = tuple[str, str]
@@ -168,7 +169,13 @@ def _paths(value: Any) -> list[Path]:
         found.append((module, name))
         if "<locals>" in name:  # a module may have it by another name: `torch.max_pool2d`
             found.append((module, getattr(value, "__name__", name)))
+        elif type(value) is types.FunctionType:
+            found += [(module, f"{name}.{path}") for path in WRAPPED]
     return found
+
+
+WRAPPED = ("__wrapped__", ORIGINAL_CALLABLE, "__wrapped__.__wrapped__")
+"""The paths from a function that was wrapped by a decorator to the function of the program."""
 
 
 def _named_in_module(value: Any) -> list[Path]:
@@ -218,3 +225,4 @@ def namespace_at(path: Path) -> dict[str, Any]:
 
 
 FINDERS: dict[str, Callable[[Path], Any]] = {"path": at_path, "namespace": namespace_at}
+"""The functions that find an object, by the kind of its place."""

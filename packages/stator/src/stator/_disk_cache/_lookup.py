@@ -10,7 +10,7 @@ from stator_guards import Entry
 
 from stator._capture._trace import TraceResult, trace
 from stator._entries._entry import make_entry
-from stator._program._target import Root, Target
+from stator._program._target import Target
 from stator._settings._options import Options
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class TraceSource(Protocol):
 
 @attrs.frozen(eq=False)
 class NoLookup:
-    """Stands for the lookup where the cache is off, or a call goes on behind a break."""
+    """Stands for the lookup where the cache is off."""
 
     target: Target
     options: Options
@@ -39,11 +39,11 @@ class NoLookup:
         return make_entry(traced, *facts)
 
 
-def lookup(target: Target, state: FlatState, options: Options) -> TraceSource:
+def lookup(target: Target, state: FlatState, options: Options, policy: Policy) -> TraceSource:
     """Return the lookup for a call."""
-    if not options.cache or not isinstance(target, Root):
+    if not options.cache:
         return NoLookup(target, options)
 
     from stator._disk_cache._disk_cache import lookup_for  # only where it is used
 
-    return lookup_for(target, state, options)
+    return lookup_for(target, state, options, policy)

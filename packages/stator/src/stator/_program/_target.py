@@ -148,8 +148,7 @@ class Continuation:
         ending = observed_ends(state, range(len(state)), WHILE_TRACED)
         tracing.lifetimes.observable = {id(state[place]) for place in ending}
         tracing.lifetimes.local_places = {id(value): place for place, value in enumerate(state)}
-        sources = _sources_of(self.parameters, lambda: self.point.descriptions)
-        trackers = wrap_paths(tracing, state, sources)
+        trackers = wrap_paths(tracing, state, [*self.sources(state).values()])
 
         tracing.lifetimes.stack_only = [
             vt
@@ -162,6 +161,11 @@ class Continuation:
             lambda namespace: globals_tracker(tracing, namespace),
             lambda recipe, parts: recipe.tracker(tracing, parts),
         )
+
+    def sources(self, state: FlatState) -> dict[str, Source]:
+        """Return the sources of the state, by the names that its values have in entries."""
+        made = _sources_of(self.parameters, lambda: self.point.descriptions)
+        return dict(zip(self.parameters, made, strict=True))
 
     def plain(self) -> Callable[..., Any]:
         """Return the native continuation. It is made once, as every call past the recompile limit

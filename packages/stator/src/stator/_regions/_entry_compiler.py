@@ -80,12 +80,12 @@ class EntryCompiler:
         ambient = AmbientState.capture()
         named = dict(zip(place.target.parameters, state, strict=True))
         policy, again = recorded(self._policy(place, named))
-        retrace = Retrace(place.target, self.region.options, again)
         is_error = self.region.refuses_breaks(place)
 
         try:
-            source = lookup(place.target, state, self.region.options)
+            source = lookup(place.target, state, self.region.options, policy)
             traced = source.traced(state, policy)
+            retrace = Retrace(place.target, self.region.options, traced.decided or again)
             is_error = is_error or traced.is_error
             try:
                 if place.initializes(traced.reason):
