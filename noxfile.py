@@ -11,6 +11,7 @@ supported CPython of this machine as well.
 from __future__ import annotations
 
 import concurrent.futures
+import datetime
 import os
 import pathlib
 import shlex
@@ -25,6 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "tools"))
 import interpreters  # noqa: E402
 import run_examples  # noqa: E402
+import version_table  # noqa: E402
 
 nox.needs_version = ">=2025.2.9"
 # pip takes the wheel of torch this machine is set up for; uv does not
@@ -62,7 +64,21 @@ SITE = (
 # One thread for each of two workers: torch's own pool beside pytest-xdist runs three times slower.
 QUIET = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 NO_TESTS = 5  # the exit status of pytest where a selection leaves none
+SOME_FAIL = 1
 PYTEST = ("-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-n2", "--dist=worksteal")
+PROGRAMS = (
+    "corpora/behaviours",
+    "corpora/fuzzing",
+    "corpora/reported",
+    "breaks/test_breaks.py",
+    "exceptions",
+    "guards_and_recompiles/test_call_series.py",
+    "iteration",
+    "language/test_statements.py",
+)
+"""The part of `integration_tests` that runs on every supported torch and CPython."""
+OF_PACKAGES = [(ROOT / "packages" / name, ("tests",)) for name in PACKAGES]
+OF_PROGRAMS = [(ROOT, tuple(f"integration_tests/{each}" for each in PROGRAMS))]
 
 
 @nox.session(tags=["lint"])
@@ -177,34 +193,25 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(tags=["nightly"], default=False)
 @nox.parametrize(
-    "version", [nox.param(v, id=v) for v in interpreters.SUPPORTED if v != interpreters.CURRENT]
+    "cell", [nox.param(each, id=f"{each.torch}-{each.python}") for each in version_table.CELLS]
 )
-def versions(session: nox.Session, version: str) -> None:
-    """All package tests on another CPython, with torch. Skipped where either cannot be had."""
-    python = interpreters.find(version)
-    if python is None:
-        session.skip(f"NOT TESTED on CPython {version}: no such interpreter on this machine")
-
-    inside = make_environment(
-        session, python, pathlib.Path(session.create_tmp()).resolve() / version
-    )
-    try:
-        share_torch(session, inside, f"cpython-{version.replace('.', '')}")
-    except CommandFailed:
-        session.skip(f"NOT TESTED on CPython {version}: {TORCH[0]} cannot be installed for it")
-
-    wanted = {each for package in PACKAGES for each in wanted_by_tests(package)}
-    install_inside(session, inside, *build(session, list(PACKAGES)), *sorted(wanted))
+def versions(session: nox.Session, cell: version_table.Cell) -> None:
+    """All package tests and programs on a torch and a CPython; their row of versions.md. Skipped
+    where either cannot be had."""
+    python, installed = prepare_cell(session, cell)
+    folder = pathlib.Path(session.create_tmp()).resolve()
     failed = []
-    for package in PACKAGES:
-        with session.chdir(ROOT / "packages" / package):
-            command = (inside, *PYTEST, "tests", *session.posargs)
-            try:
-                session.run(*command, external=True, env=QUIET, success_codes=[0, NO_TESTS])
-            except CommandFailed:
-                failed.append(package)
+    for subject, runs in (("packages", OF_PACKAGES), ("programs", OF_PROGRAMS)):
+        total = version_table.Counts()
+        for number, (inside, arguments) in enumerate(runs):
+            report = folder / f"{subject}-{number}.xml"
+            total += run_in_cell(session, python, installed, inside, *arguments, report=report)
+        if not session.posargs:
+            version_table.record(cell, subject, total, f"{datetime.date.today()}")
+        if total.failed:
+            failed.append(subject)
     if failed:
-        session.error(f"on CPython {version}, tests fail in {', '.join(failed)}")
+        session.error(f"on {cell}, tests fail in {', '.join(failed)}")
 
 
 @nox.session(tags=["nightly"], default=False)
@@ -342,6 +349,56 @@ def run_slow_tests(session: nox.Session, *arguments: str) -> None:
     session.run(*command, env=QUIET, success_codes=[0, NO_TESTS])
 
 
+def prepare_cell(session: nox.Session, cell: version_table.Cell) -> tuple[str, dict[str, str]]:
+    """Return the Python of a cell, and the variables with which it has the wheels of our packages.
+
+    An interpreter with this torch runs as it is, nothing is installed in its environment: it may be
+    a script that starts one in another root. For the pinned release an environment is made.
+    """
+    wheels = build(session, list(PACKAGES))
+    folder = pathlib.Path(session.create_tmp()).resolve()
+    python = interpreters.find_with_torch(cell.python, cell.torch)
+    if python is not None:
+        ours = folder / "installed"
+        shutil.rmtree(ours, ignore_errors=True)
+        command = ("python", "-m", "pip", "install", "-q", "--no-deps", "--target", str(ours))
+        session.run_install(*command, *wheels)
+        return python, {"PYTHONPATH": str(ours)}
+
+    python = interpreters.find(cell.python)
+    if python is None or not TORCH[0].startswith(f"torch=={cell.torch}."):
+        session.skip(f"NOT TESTED on {cell}: no such interpreter ({interpreters.NAMED})")
+    inside = make_environment(session, python, folder / cell.python)
+    try:
+        share_torch(session, inside, f"cpython-{cell.python.replace('.', '')}")
+    except CommandFailed:
+        session.skip(f"NOT TESTED on {cell}: {TORCH[0]} cannot be installed for it")
+    wanted = {each for package in PACKAGES for each in wanted_by_tests(package)}
+    install_inside(session, inside, *wheels, *sorted(wanted))
+    return inside, {}
+
+
+def run_in_cell(
+    session: nox.Session,
+    python: str,
+    installed: dict[str, str],
+    folder: pathlib.Path,
+    *arguments: str,
+    report: pathlib.Path,
+) -> version_table.Counts:
+    """Run tests in `folder`, and return what pytest counted; a run that breaks off is an error."""
+    report.unlink(missing_ok=True)
+    command = (python, *PYTEST, f"--junitxml={report}", *arguments, *session.posargs)
+    with session.chdir(folder):
+        session.run(
+            *command,
+            external=True,
+            env=QUIET | installed,
+            success_codes=[0, SOME_FAIL, NO_TESTS],
+        )
+    return version_table.counts(report)
+
+
 def make_environment(session: nox.Session, python: str, folder: pathlib.Path) -> str:
     """Make an empty environment of another interpreter and return its Python."""
     session.run_install(python, "-m", "venv", "--clear", str(folder), external=True)
@@ -358,7 +415,7 @@ def test_elsewhere(
 ) -> None:
     """The same tests on each other supported CPython; one that is missing is said, not passed
     over."""
-    for version in (*interpreters.SUPPORTED, *interpreters.WITHOUT_TORCH):
+    for version in (*interpreters.SUPPORTED, *interpreters.WITH_NEWER_TORCH):
         python = interpreters.find(version)
         if version == interpreters.CURRENT:
             continue

@@ -17,8 +17,8 @@ import sys
 from collections.abc import Iterator
 
 SUPPORTED = ("3.11", "3.12", "3.13")
-WITHOUT_TORCH = ("3.14", "3.15")
-"""Versions that are supported by the packages that need no torch."""
+WITH_NEWER_TORCH = ("3.14", "3.15")
+"""Supported versions that need a newer torch than the one that CI installs."""
 NAMED = "STATOR_PYTHONS"
 CURRENT = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -26,6 +26,15 @@ CURRENT = f"{sys.version_info.major}.{sys.version_info.minor}"
 def find(version: str) -> str | None:
     """The path of a working interpreter of ``version`` ("3.12"), or None."""
     return next((path for path in _candidates(version) if _is_version(path, version)), None)
+
+
+def find_with_torch(version: str, release: str) -> str | None:
+    """The path of an interpreter of ``version`` in whose environment a torch of ``release``
+    ("2.15") is installed, or None."""
+    for path in _candidates(version):
+        if _is_version(path, version) and _has_torch(path, release):
+            return path
+    return None
 
 
 def _candidates(version: str) -> Iterator[str]:
@@ -55,8 +64,19 @@ def _answer(*command: str) -> str:
 
 def _is_version(path: str, version: str) -> bool:
     ask = "import sys; print('%s %d.%d' % (sys.implementation.name, *sys.version_info[:2]))"
+    return _printed(path, ask) == f"cpython {version}"
+
+
+def _has_torch(path: str, release: str) -> bool:
+    ask = "from importlib.metadata import version; print(version('torch'))"
+    return _printed(path, ask).startswith(f"{release}.")
+
+
+def _printed(path: str, program: str) -> str:
+    """What a program prints under this interpreter; nothing when it cannot be started."""
+    command = [path, "-c", program]
     try:
-        done = subprocess.run([path, "-c", ask], capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:
-        return False
-    return done.stdout.strip() == f"cpython {version}"
+        return ""
+    return done.stdout.strip()

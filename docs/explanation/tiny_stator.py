@@ -34,7 +34,7 @@ import torch.fx
 
 if sys.version_info[:2] != (3, 11):
     raise ImportError(
-        "tiny_stator reads the bytecode of CPython 3.11 only; the packages read 3.11 to 3.13"
+        "tiny_stator reads the bytecode of CPython 3.11 only; the packages read 3.11 to 3.15"
     )
 
 

@@ -8,7 +8,6 @@ before.
 
 import difflib
 import pkgutil
-import runpy
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +23,7 @@ from ._backend import Backend, BackendSpec, FunctionBackend
 from ._cudagraphs import cudagraphs
 from ._eager import aot_eager, aot_eager_decomp_partition, eager
 from ._inductor import inductor
+from ._script import run_file
 from .errors import BackendError, BackendNotFound
 
 ENTRY_POINT_GROUPS = ("stator_backends", "torch_dynamo_backends")
@@ -146,7 +146,7 @@ def _run(place: str) -> dict[str, Any]:
         )
     _running.add(case)
     try:
-        return runpy.run_path(place, run_name=Path(place).stem)
+        return run_file(place)
     finally:
         _running.discard(case)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from ._fault import FaultCheck
 from ._fault_search import find_fault
 from ._minify import Minified, minify
 from ._repro import write_script
+from ._script import run_file
 from ._symbolic_sizes import with_sizes
 
 
@@ -33,7 +33,7 @@ class SavedGraph:
         if Path(path).suffix != ".py":
             gm, inputs = torch.load(path, weights_only=False)
             return cls(gm, inputs)
-        space = runpy.run_path(str(path), run_name=Path(path).stem)
+        space = run_file(path)
         gm = with_sizes(space["graph_0"](), space["inputs"], space["SIZES"])
         return cls(gm, space["values"](), space["backend"](), space["CHECK"])
 

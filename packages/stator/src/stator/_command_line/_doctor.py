@@ -28,7 +28,7 @@ The exit code is 1 if something has to be mended.
 
 _LAYERS = ("backends", "subgraphs", "variables", "guards", "bytecode")
 DISTRIBUTIONS = ("stator", *(f"stator-{layer}" for layer in _LAYERS))
-PYTHON = ((3, 11), (3, 13))
+PYTHON = ((3, 11), (3, 15))
 """The first and the last version of CPython that is supported."""
 
 
