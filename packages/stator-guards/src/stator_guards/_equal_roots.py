@@ -18,7 +18,7 @@ from typing import Any
 
 from attrs import define, evolve, frozen
 
-from stator_guards._guard import Guard, Kind
+from stator_guards._guard import CANNOT_READ, Guard, Kind
 from stator_guards._source import ParameterSource, Source, State
 from stator_guards._walk import Steps
 from stator_guards._writer import ordered
@@ -105,10 +105,15 @@ class EqualRoots(Kind):
         return all(self.facts.hold(root.evaluate(state), state) for root in self.roots)
 
     def failing(self, state: State) -> Iterator[Guard]:
-        """Yield the facts about the roots of which one does not hold."""
+        """Yield the facts that do not hold, about each root."""
         for root in self.roots:
-            if not Guard(root, EqualRoots(self.facts, (root,))).holds(state):
+            try:
+                inner = {**state, EACH.parameter: root.evaluate(state)}
+            except CANNOT_READ:
                 yield from self.facts.about(root)
+                continue
+            failing = [guard for guard in self.facts.guards if not guard.holds(inner)]
+            yield from EqualFacts(failing).about(root)
 
 
 def expanded(guards: Iterable[Guard]) -> Iterator[Guard]:

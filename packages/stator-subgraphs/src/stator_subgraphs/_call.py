@@ -119,6 +119,16 @@ def record_call(
     return traced
 
 
+def record_known(
+    state: GraphState, target: NodeTarget, args: Args, kwargs: Kwargs, example: object
+) -> GraphValue:
+    """Record a call like one that was recorded before, which did nothing but compute; the example
+    is known."""
+    traced = _write_down(state, target, args, kwargs, example)
+    _refuse_raising_after_write(state, traced.node)
+    return traced
+
+
 def _operation(
     state: GraphState,
     target: NodeTarget,
@@ -321,8 +331,9 @@ def _note_write(state: GraphState, node: Node, changed: list[Tensor]) -> None:
 
     def undo() -> None:
         tracer.effects.discard(node)
-        del tracer.written[len(tracer.written) - len(changed) :]
-        state.stale.extend(changed)
+        start = len(tracer.written) - len(changed)
+        state.stale.extend(tracer.written[start:])  # some may have been made again since
+        del tracer.written[start:]
 
     state.journal.record(undo)
 

@@ -17,14 +17,7 @@ from typing import Any
 
 from attrs import Factory, define, field, frozen
 from stator_bytecode.errors import Unsupported
-from stator_guards import (
-    CANNOT_READ,
-    Guard,
-    PartSource,
-    Source,
-    TensorMatch,
-    moved_source,
-)
+from stator_guards import CANNOT_READ, Guard, PartSource, Source, TensorMatch, moved_source
 from stator_variables import (
     MISSING,
     Args,
@@ -363,11 +356,12 @@ def summary_of(interpreted: InterpretedCall, state: GraphState) -> Summary | Non
     result = _placed(interpreted.result, call, fragment)
     if result is None:
         return None
+    fragment = fragment.with_copies({*_nodes_in(result)}, shares=call.t.policy.runs_in_order)
     kinds = [kind_with_history(traced.example) for traced in fragment.values]
     rest = [fact for fact in facts.found if type(fact.kind) is not TensorMatch]
-    read = [*_objects_read(call, facts)]
     metadata = [fact for fact in facts.found if type(fact.kind) is TensorMatch]
     alike = AlikeFacts.of(call, rest, facts.aliased, metadata)
+    read = [*_objects_read(call, facts)]
     return Summary(
         call, rest, facts.aliased, read, tensors, fragment, kinds, result, alike, metadata
     )
@@ -412,11 +406,8 @@ def _objects_read(call: RegionCall, facts: Facts) -> Iterable[tuple[type, Source
 
 def _input(call: RegionCall, place: ValueOrigin, tensors: dict[Source, GraphValue]) -> GraphValue:
     kind, where = place
-    if kind == "argument":
-        traced: GraphValue = call.leaves[where].traced
-        return traced
-    found: GraphValue = where if kind == "kept" else tensors[where]
-    return found
+    found: GraphValue = tensors[where] if kind == "part" else where
+    return call.leaves[where].traced if kind == "argument" else found
 
 
 def _placed(result: Any, call: RegionCall, fragment: Fragment) -> ValueOrigin | None:
@@ -435,6 +426,13 @@ def _placed(result: Any, call: RegionCall, fragment: Fragment) -> ValueOrigin | 
         items = [_placed(item, call, fragment) for item in result.items]
         return None if None in items else ("tuple", items)
     return None
+
+
+def _nodes_in(place: ValueOrigin) -> list[Node]:
+    kind, where = place
+    if kind == "tuple":
+        return [node for item in where for node in _nodes_in(item)]
+    return [where] if kind == "node" else []
 
 
 def _result(t: Space, place: ValueOrigin, call: RegionCall, nodes: dict[Node, GraphValue]) -> Any:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Any
 
-from attrs import frozen
+from attrs import Factory, evolve, frozen
 from stator_variables import GraphValue
 from torch.fx import Node
 
-from stator_subgraphs._call import project, record_call
+from stator_subgraphs._call import project, record_call, record_known
 from stator_subgraphs._example_copy import Copied, ExampleCopies, copied_nodes
 from stator_subgraphs._operators._reuse import ValueOrigin
 from stator_subgraphs._state import GraphState
@@ -25,7 +25,13 @@ class Fragment:
     nodes: dict[Node, GraphValue]
     inputs: list[ValueOrigin]
     values: list[GraphValue]
-    copied: Copied
+    copied: Copied = Factory(Copied)
+
+    def with_copies(self, results: Set[Node], *, shares: bool) -> Fragment:
+        """Return the fragment with examples that are copied. Other values than the results cannot
+        be reached behind it; `shares`: the copies of these may share memory with the first ones."""
+        copied = copied_nodes(self.values, self.nodes, results, shares=shares)
+        return evolve(self, copied=copied)
 
 
 def fragment_of(
@@ -49,8 +55,7 @@ def fragment_of(
     known = [origin for origin in inputs if origin is not None]
     if len(known) != len(inputs):
         return None
-    given_values = [*values.values()]
-    return Fragment(found, known, given_values, copied_nodes(given_values, found))
+    return Fragment(found, known, [*values.values()])
 
 
 def _between(before: Node, last: Node) -> Iterator[Node]:
@@ -88,17 +93,23 @@ def record_again(
     for before, value in zip(fragment.values, inputs, strict=True):
         examples.note(before, value)
 
+    examples.make(fragment.nodes)
+
     def leaf(item: Any) -> Any:
         return given[item] if type(item) is Node else item
 
     for node, traced in fragment.nodes.items():
         args, kwargs = rebuild(tuple(node.args), leaf), rebuild(dict(node.kwargs), leaf)
+        example = examples.example_of(node, traced.example)
         if node.target is operator.getitem and isinstance(args[0].example, tuple | list | dict):
             again = project(state, args[0], args[1])
+        elif example is None:
+            again = record_call(state, node.target, args, kwargs, None, None)
         else:
-            example = examples.example_of(node, traced.example)
-            again = record_call(state, node.target, args, kwargs, None, example)
+            again = record_known(state, node.target, args, kwargs, example)
         modules.annotate(again.node.meta, node.meta)
+        if getattr(traced.example, "_is_view", bool)():
+            again.node.meta["gives_view"] = True
         examples.note(traced, again)
         given[node] = again
     return given

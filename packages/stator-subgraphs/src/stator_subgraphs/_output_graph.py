@@ -232,6 +232,16 @@ class OutputGraph:
         """A rollback leaves this, too."""
         self._state.differentiated.append(traced.node)
 
+    def complete_histories(self) -> None:
+        """Run the operators whose examples were copied, before the histories of examples are
+        read."""
+        state = self._state
+        state.is_differentiated = True
+        if state.copies:
+            state.stale += state.copies
+            state.copies = []
+            refresh(state, self._inputs)
+
     def free_history(
         self, traced: GraphValue, leaves: Sequence[GraphValue], *, is_freed: bool
     ) -> None:

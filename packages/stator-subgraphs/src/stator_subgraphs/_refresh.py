@@ -37,6 +37,8 @@ def refresh(state: GraphState, inputs: Inputs) -> None:
     with state.env.ignore_fresh_unbacked_symbols():
         for tracer in state.tracers():
             renewal.walk(tracer)
+    for tracer in state.tracers():
+        renewal.follow_writes(tracer)
 
 
 @attrs.define(eq=False)
@@ -46,6 +48,8 @@ class Renewal:
     tensors: set[int]
     storages: set[int]
     renewed: set[Node] = attrs.Factory(set)
+    replaced: dict[int, tuple[Any, Any]] = attrs.Factory(dict)
+    """Fakes and those in their place, by the ids of the former, which are kept alive."""
 
     def walk(self, tracer: SubgraphTracer) -> None:
         outer = {inner.node: node for node, inner in tracer.lifted.items()}
@@ -68,9 +72,22 @@ class Renewal:
         )
 
     def _renew(self, traced: GraphValue, example: object) -> None:
+        pairs = zip(tensors_in(traced.example), tensors_in(example), strict=True)
+        self.replaced.update((id(old), (old, new)) for old, new in pairs)
         object.__setattr__(traced, "example", example)  # trackers hold this very object
         traced.node.meta["example_value"] = example
         self.renewed.add(traced.node)
+
+    def follow_writes(self, tracer: SubgraphTracer) -> None:
+        """Let the records of writes be about the new fakes."""
+        moved = {storage_of(old): storage_of(new) for old, new in self.replaced.values()}
+        if not moved:
+            return
+        for node in tracer.effects:
+            if "writes" in node.meta:
+                written = node.meta["writes"]
+                node.meta["writes"] = frozenset(moved.get(each, each) for each in written)
+        tracer.written[:] = [self.replaced.get(id(one), (one, one))[1] for one in tracer.written]
 
     def _lifted(self, tracer: SubgraphTracer, traced: GraphValue, outer: Node) -> None:
         if outer in self.renewed and tracer.parent is not None:

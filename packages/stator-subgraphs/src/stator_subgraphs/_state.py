@@ -45,6 +45,8 @@ class GraphState:
     held: dict[str, Any] = Factory(dict)
     keeps_history: bool = False  # the history of values inside will be read
     differentiated: list[Node] = Factory(list)  # by the call that ends the graph
+    is_differentiated: bool = False  # the histories of examples were read
+    copies: list[torch.Tensor] = Factory(list)  # examples with a `CopiedHistory`
     # fakes with changes that a rollback took back
     stale: list[torch.Tensor] = Factory(list)
     # sets the process back to where tracing began

@@ -104,6 +104,7 @@ def capture_backward(t: Space, given: Mapping[str, Any]) -> Result:
     if not operands or _is_given(given, "grad_variables"):
         return MISSING
     _refuse_observed(t)
+    t.graph.complete_histories()
     leaves = _leaves(t, operands[0].items)
     if _is_given(given, "inputs"):
         leaves = _restricted(leaves, _items(given["inputs"]))
@@ -129,6 +130,7 @@ def capture_grad(t: Space, given: Mapping[str, Any]) -> Result:
     if not operands or not inputs or is_batched or not all(map(_is_tensor, inputs)):
         return MISSING
     _refuse_observed(t)
+    t.graph.complete_histories()
     leaves = _leaves(t, operands[0].items)
     _refuse_unordinary(t, [vt for vt in inputs if vt.source is not None])
 

@@ -173,6 +173,9 @@ class GraphRecorder(Protocol):
     def end_with_backward(self, traced: GraphValue) -> None:
         """Note that the call which ends the graph frees the history of `traced`."""
 
+    def complete_histories(self) -> None:
+        """Give examples the histories that the operators make, before these are read."""
+
     def free_history(
         self, traced: GraphValue, leaves: Sequence[GraphValue], *, is_freed: bool
     ) -> None:

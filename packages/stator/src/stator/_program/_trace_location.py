@@ -145,7 +145,8 @@ def operators_of(module: torch.nn.Module) -> int:
 
 
 def _computes(node: torch.fx.Node) -> bool:
-    is_view = getattr(node.meta.get("example_value"), "_is_view", bool)()
+    has_base = getattr(node.meta.get("example_value"), "_is_view", bool)
+    is_view = "gives_view" in node.meta or has_base()
     return _is_tensor_operator(node) and (not is_view or "writes" in node.meta)
 
 
