@@ -109,6 +109,7 @@ from stator_variables._trace._journal import Journal
 from stator_variables._trace._late_import import LateImport, LateImports
 from stator_variables._trace._overrides import Overrides
 from stator_variables._trace._policy import Policy, RetraceLimit
+from stator_variables._trace._progress import Progress
 from stator_variables._trace._repeated_bodies import repeated
 from stator_variables._tracker import (
     MISSING,
@@ -153,6 +154,7 @@ __all__ = [
     "MethodTable",
     "Phase",
     "Policy",
+    "Progress",
     "RetraceLimit",
     "Space",
     "StandardSpace",

@@ -35,6 +35,7 @@ from stator_variables._space import Space
 from stator_variables._trace._capture_state import CaptureState, Phase
 from stator_variables._trace._drawn import DrawnSource, Early, Literal, Step, is_drawn
 from stator_variables._trace._graph import GraphValue
+from stator_variables._trace._progress import Progress
 from stator_variables._trace._repeated_bodies import is_repeated
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
@@ -126,7 +127,7 @@ def step(
         is_late=is_late,
         is_of_torch=stream is TORCH,
         changes=changes,
-        begun=t.progress.begun,
+        begun=t.state(Progress).begun,
     )
     streams.count += 1
     streams.steps.append(made)

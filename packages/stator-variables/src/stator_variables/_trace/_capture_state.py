@@ -148,7 +148,7 @@ class CaptureStates:
 
     def facts(self, t: Any) -> Iterator[tuple[Source, Kind]]:
         """Yield the facts of all states."""
-        for state in self.made.values():
+        for state in [*self.made.values()]:
             yield from state.facts(t)
 
     def release(self) -> None:
