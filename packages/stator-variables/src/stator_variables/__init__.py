@@ -64,7 +64,7 @@ from stator_variables._runtime._support import (
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._standard_space import StandardSpace
-from stator_variables._tensors._differentiated import Differentiated
+from stator_variables._tensors._backward_operators import Differentiated
 from stator_variables._tensors._global_mode import NESTING as AUTOCAST_NESTING
 from stator_variables._tensors._global_mode import GlobalModes, grad_mode
 from stator_variables._tensors._history import UNTOLD, history_of, reached_leaves

@@ -99,12 +99,8 @@ class SymbolicDomain:
 
     # -- bookkeeping -------------------------------------------------------------------------------
     def mark(self) -> object:
-        return (
-            self.t.journal.mark(),
-            self.t.graph.mark(),
-            self.progress.begun,
-            self.t.graph.learned,
-        )
+        t = self.t
+        return t.journal.mark(), t.graph.mark(), self.progress.begun, t.graph.learned
 
     def rollback(self, mark: Any) -> None:
         self.t.journal.rollback(mark[0])

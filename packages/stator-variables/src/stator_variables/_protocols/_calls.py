@@ -46,7 +46,7 @@ from stator_variables._protocols import _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _torch_calls
-from stator_variables._trace._capture_state import CaptureState
+from stator_variables._trace._capture_state import Notes
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a, real_of
 from stator_variables._trackers import (
     NONE,
@@ -116,14 +116,11 @@ def call_function(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result
 
 
 @attrs.define(eq=False)
-class RepeatedCalls(CaptureState):
+class RepeatedCalls(Notes):
     """Calls of modules that are recorded as equal ones were."""
 
     repeater: Any = None
-    """Of the graph layer, as `stator_subgraphs` has one; None where each call is interpreted."""
-
-    def moment(self) -> tuple[Any, ...]:
-        return ()
+    """The part of the graph layer that repeats them; None where each call is interpreted."""
 
     def release(self) -> None:
         self.repeater = None

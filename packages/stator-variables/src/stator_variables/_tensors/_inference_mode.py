@@ -74,11 +74,11 @@ class InferenceModes(ModeState):
     phase: ClassVar[Phase] = Phase.OUTER_MODES
 
     entered: list[InferenceTracker] = attrs.Factory(list)
-    """Those that are not left, outermost first."""
+    """The modes that are not left, outermost first."""
     ever: bool = False
     """Some were entered."""
     left: list[InferenceTracker] = attrs.Factory(list)
-    """Those that the end of the graph left, for the entry to enter."""
+    """The modes that the end of the graph left, for the entry to enter."""
 
     def outside(self) -> AbstractContextManager[None]:
         return self.entered[0].outside() if self.entered else nullcontext()

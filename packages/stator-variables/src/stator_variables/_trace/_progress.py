@@ -7,21 +7,18 @@ from typing import Any
 from attrs import define
 from stator_bytecode import Frame
 
-from stator_variables._trace._capture_state import CaptureState
+from stator_variables._trace._capture_state import Notes
 
 
 @define(eq=False)
-class Progress(CaptureState):
+class Progress(Notes):
     """The instructions of the program that were interpreted; a rollback leaves their number."""
 
     begun: int = 0
-    """All of them."""
+    """The number of all instructions."""
     steps: int = 0
-    """Those since the graph was last seen to grow."""
+    """The instructions since the graph was last seen to grow."""
     waited: tuple[Any, list[Frame]] | None = None
     """The mark of the graph, and the frames, when patience was last lost."""
     looping: int = 0
     """The depth of the frame whose loop was given up."""
-
-    def moment(self) -> tuple[Any, ...]:
-        return ()
