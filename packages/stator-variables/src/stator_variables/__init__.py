@@ -22,7 +22,7 @@ from stator_variables._emitter import (
     StillRunning,
     refers_to,
 )
-from stator_variables._handler_keys import GENERATED_FORWARD
+from stator_variables._handler_keys import GENERATED_FORWARD, ORIGINAL
 from stator_variables._lifetime._reachability import held_by_changed, walk
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._dict_entries import items as dict_items
@@ -170,6 +170,7 @@ __all__ += [
     "GENERATED_FORWARD",
     "MARKED",
     "NONSTRICT",
+    "ORIGINAL",
     "SUBSTITUTES",
     "has_mark",
     "is_recorded",
