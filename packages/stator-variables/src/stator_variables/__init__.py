@@ -78,7 +78,6 @@ from stator_variables._tensors._hooks import (
 from stator_variables._tensors._inference_mode import InferenceModes
 from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._tensors._pure_hooks import place_hook, pure_hook
-from stator_variables._tensors._streams import Streams, lines_of
 from stator_variables._tensors._surroundings import Transforms, in_transform, is_surrounded
 from stator_variables._tensors._tangent import LEVEL as DUAL_LEVEL
 from stator_variables._tensors._tangent import (
@@ -92,7 +91,7 @@ from stator_variables._tensors._torch_calls import argument, from_traced, is_rec
 from stator_variables._tensors._torch_state import SETTERS as STATE_SETTERS
 from stator_variables._tensors._torch_state import Setter, sets_state_of_kernels
 from stator_variables._trace._capture_state import CaptureState, Phase
-from stator_variables._trace._drawn import Step, is_drawn
+from stator_variables._trace._drawn import Step, Streams, is_drawn, lines_of
 from stator_variables._trace._equal_objects import EqualObjects
 from stator_variables._trace._graph import (
     RUNS_NATIVELY,
