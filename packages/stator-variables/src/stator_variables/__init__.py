@@ -56,7 +56,6 @@ from stator_variables._runtime._finalizers import (
 from stator_variables._runtime._release_check import release_check_source
 from stator_variables._runtime._stream_states import saved_stream
 from stator_variables._runtime._support import (
-    as_inference,
     forget_class,
     give_warning,
     is_new_in_each_call,
@@ -75,7 +74,6 @@ from stator_variables._tensors._hooks import (
     passes_hooks,
     run_natively,
 )
-from stator_variables._tensors._inference_mode import InferenceModes
 from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._tensors._pure_hooks import place_hook, pure_hook
 from stator_variables._tensors._surroundings import Transforms, in_transform, is_surrounded
@@ -245,14 +243,12 @@ __all__ += [
     "GraphFunction",
     "TupleTracker",
     "app_level",
-    "as_inference",
     "attributes_of",
     "dict_items",
 ]
 __all__ += [
     "Differentiated",
     "GlobalModes",
-    "InferenceModes",
     "Overrides",
     "Transforms",
     "in_transform",
