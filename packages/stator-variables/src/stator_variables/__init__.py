@@ -22,7 +22,7 @@ from stator_variables._emitter import (
     StillRunning,
     refers_to,
 )
-from stator_variables._handler_keys import GENERATED_FORWARD
+from stator_variables._handler_keys import GENERATED_FORWARD, ORIGINAL
 from stator_variables._lifetime._reachability import held_by_changed, walk
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._dict_entries import items as dict_items
@@ -58,7 +58,6 @@ from stator_variables._runtime._finalizers import (
 from stator_variables._runtime._release_check import release_check_source
 from stator_variables._runtime._stream_states import saved_stream
 from stator_variables._runtime._support import (
-    as_inference,
     forget_class,
     give_warning,
     is_new_in_each_call,
@@ -66,7 +65,7 @@ from stator_variables._runtime._support import (
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._standard_space import StandardSpace
-from stator_variables._tensors._differentiated import Differentiated
+from stator_variables._tensors._backward_operators import Differentiated
 from stator_variables._tensors._global_mode import NESTING as AUTOCAST_NESTING
 from stator_variables._tensors._global_mode import GlobalModes, grad_mode
 from stator_variables._tensors._history import UNTOLD, history_of, reached_leaves
@@ -77,7 +76,6 @@ from stator_variables._tensors._hooks import (
     passes_hooks,
     run_natively,
 )
-from stator_variables._tensors._inference_mode import InferenceModes
 from stator_variables._tensors._outside import (
     can_be_taken,
     enter_taken,
@@ -86,7 +84,6 @@ from stator_variables._tensors._outside import (
     taken_modes,
 )
 from stator_variables._tensors._pure_hooks import place_hook, pure_hook
-from stator_variables._tensors._streams import Streams, lines_of
 from stator_variables._tensors._surroundings import Transforms, in_transform, is_surrounded
 from stator_variables._tensors._tangent import LEVEL as DUAL_LEVEL
 from stator_variables._tensors._tangent import (
@@ -100,7 +97,7 @@ from stator_variables._tensors._torch_calls import argument, from_traced, is_rec
 from stator_variables._tensors._torch_state import SETTERS as STATE_SETTERS
 from stator_variables._tensors._torch_state import Setter, sets_state_of_kernels
 from stator_variables._trace._capture_state import CaptureState, Phase
-from stator_variables._trace._drawn import Step, is_drawn
+from stator_variables._trace._drawn import Step, Streams, is_drawn, lines_of
 from stator_variables._trace._equal_objects import EqualObjects
 from stator_variables._trace._graph import (
     RUNS_NATIVELY,
@@ -118,6 +115,7 @@ from stator_variables._trace._late_import import LateImport, LateImports
 from stator_variables._trace._optimizer_state import MadeState, states_made
 from stator_variables._trace._overrides import Overrides
 from stator_variables._trace._policy import Policy, RetraceLimit
+from stator_variables._trace._progress import Progress
 from stator_variables._trace._repeated_bodies import repeated
 from stator_variables._tracker import (
     MISSING,
@@ -162,6 +160,7 @@ __all__ = [
     "MethodTable",
     "Phase",
     "Policy",
+    "Progress",
     "RetraceLimit",
     "Space",
     "StandardSpace",
@@ -177,6 +176,7 @@ __all__ += [
     "GENERATED_FORWARD",
     "MARKED",
     "NONSTRICT",
+    "ORIGINAL",
     "SUBSTITUTES",
     "has_mark",
     "has_native_hooks",
@@ -255,14 +255,12 @@ __all__ += [
     "GraphFunction",
     "TupleTracker",
     "app_level",
-    "as_inference",
     "attributes_of",
     "dict_items",
 ]
 __all__ += [
     "Differentiated",
     "GlobalModes",
-    "InferenceModes",
     "Overrides",
     "Transforms",
     "in_transform",

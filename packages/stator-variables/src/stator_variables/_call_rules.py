@@ -6,7 +6,7 @@ made anew with equal code: such a handler gets the function as its first argumen
 
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 import stator_guards as guards
@@ -33,7 +33,7 @@ from stator_variables._tensors import (
     _subclasses,
     _torch_calls,
 )
-from stator_variables._trace._capture_state import CaptureState
+from stator_variables._trace._capture_state import Notes
 from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 from stator_variables._trackers import FunctionTracker
@@ -161,15 +161,10 @@ def _allowed_in_graph(t: Space, function: VariableTracker, args: Args, kwargs: K
 
 
 @attrs.define(eq=False)
-class Assumptions(CaptureState):
+class Assumptions(Notes):
     """The results that the program has declared to hold for all calls."""
 
-    may_repeat: ClassVar[bool] = True
-
     are_made: bool = False
-
-    def moment(self) -> tuple[Any, ...]:
-        return ()
 
     def bound_to_process(self) -> str:
         text = "it calls a function whose result is assumed to be constant"

@@ -75,6 +75,7 @@ from stator_variables._protocols import (
 from stator_variables._protocols._imports import late_import, loaded_module
 from stator_variables._space import Space
 from stator_variables._trace._policy import RetraceLimit
+from stator_variables._trace._progress import Progress
 from stator_variables._tracker import MISSING, VariableTracker, real_of
 
 _IMPORT = builtins.__import__
@@ -94,15 +95,12 @@ class SymbolicDomain:
 
     def __init__(self, tracing: Space) -> None:
         self.t = tracing
+        self.progress = tracing.state(Progress)
 
     # -- bookkeeping -------------------------------------------------------------------------------
     def mark(self) -> object:
-        return (
-            self.t.journal.mark(),
-            self.t.graph.mark(),
-            self.t.progress.begun,
-            self.t.graph.learned,
-        )
+        t = self.t
+        return t.journal.mark(), t.graph.mark(), self.progress.begun, t.graph.learned
 
     def rollback(self, mark: Any) -> None:
         self.t.journal.rollback(mark[0])
@@ -143,7 +141,7 @@ class SymbolicDomain:
         self.t.instruction = instruction
         if self.t.lifetimes.stack_only and frame is self.t.machine.frames[-1]:
             _finalization.release_temporaries(self.t)
-        progress, policy = self.t.progress, self.t.policy
+        progress, policy = self.progress, self.t.policy
         progress.begun += 1
         progress.steps += 1
         stop = policy.stop
@@ -158,7 +156,7 @@ class SymbolicDomain:
         The innermost frame that was there all the time loops. The first time is not enough, since
         another frame may have come to its loop only then.
         """
-        frames, done, progress = self.t.machine.frames, self.t.graph.mark(), self.t.progress
+        frames, done, progress = self.t.machine.frames, self.t.graph.mark(), self.progress
         before = progress.waited
         progress.steps = 0
         progress.waited = (done, list(frames))

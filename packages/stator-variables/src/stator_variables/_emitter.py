@@ -45,6 +45,8 @@ class Emitter:
     ahead: list[str] = Factory(list)  # ahead of what the graph takes
     early: list[str] = Factory(list)  # ahead of the graph, behind what it takes
     behind: list[str] = Factory(list)  # right behind the graph
+    # give the lines after these, once all outputs of the graph are known
+    marking: list[Callable[[], list[str]]] = Factory(list)
     lines: list[str] = Factory(list)
     effects_start: int = 0  # the lines from here on change existing objects
     later: dict[Phase, Later] = Factory(lambda: {phase: Later() for phase in Phase})
@@ -124,6 +126,10 @@ class Emitter:
             self._output_index[key] = len(self.outputs)
             self.outputs.append(traced)
         return f"g[{self._output_index[key]}]"
+
+    def marks(self) -> list[str]:
+        """Return the lines that mark the outputs of the graph."""
+        return [line for mark in self.marking for line in mark()]
 
     def expr(self, vt: Any) -> str:
         """An expression for a value, made at most once however often it is used."""

@@ -16,3 +16,6 @@ ARRAY_OPERATOR = "an operator with an array of NumPy"
 DRAW_AHEAD = "an operator that is given a generator"
 """The handler gets the operator as its first argument. MISSING: the generator is one of torch's
 own, and the handler has taken it out of the keywords."""
+ORIGINAL = "__stator_original__"
+"""The key, in the globals of a wrapper, of the function that it was made for. `functools.wraps`
+copies attributes, and no globals."""

@@ -44,17 +44,6 @@ HOLDING = frozenset({"content", "items", "known", "members"})
 
 
 @define(eq=False)
-class Progress:
-    """The progress of the trace, by which loops without operations are detected."""
-
-    begun: int = 0  # instructions
-    steps: int = 0  # since the graph was last seen to grow
-    # mark of the graph and frames when patience was last lost
-    waited: tuple[Any, list[Frame]] | None = None
-    looping: int = 0  # the depth of the frame whose loop was given up
-
-
-@define(eq=False)
 class Space(Operations):
     """See the module.
 
@@ -72,7 +61,6 @@ class Space(Operations):
     frame: Frame | None = None
     instruction: Instruction | None = None
     machine: Any = None
-    progress: Progress = Factory(Progress)
     shared: dict[Any, Any] = Factory(dict)  # objects that equal requests are to share
     # per open body: what was changed in it, and where
     touched: list[dict[int, Any]] = Factory(list)

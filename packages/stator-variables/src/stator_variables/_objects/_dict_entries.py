@@ -6,7 +6,6 @@ An existing dict is read key by key, each read guarded on its own, until all of 
 """
 
 import collections
-import operator
 import types
 from typing import Any
 
@@ -14,7 +13,6 @@ from stator_bytecode import Result, frame_values
 from stator_guards import (
     CallSource,
     DictItemSource,
-    Equals,
     Is,
     ItemSource,
     KeyAbsent,
@@ -22,10 +20,7 @@ from stator_guards import (
     KeysAre,
     KeySource,
     Source,
-    Truth,
-    shown_as,
 )
-from torch.utils.hooks import RemovableHandle
 
 from stator_variables._lifetime._reachability import reached
 from stator_variables._objects._builder_table import BuilderTable, field
@@ -45,7 +40,13 @@ from stator_variables._objects._hashing import (
     tell_apart,
     type_hashes_by_identity,
 )
-from stator_variables._objects._identity_number import HandleKeyTracker
+from stator_variables._objects._hook_tables import (
+    are_handles,
+    entries_of_handles,
+    number_of_handle,
+    refuse_number_among_handles,
+    rely_on_same_handle,
+)
 from stator_variables._objects._keys import Identity, runs_user_code
 from stator_variables._objects._lookup import overrides
 from stator_variables._objects._undecided_key import is_undecided, put_undecided
@@ -55,6 +56,7 @@ from stator_variables._runtime._contents import (
     keys_in_order,
     may_override,
     plain_lookup,
+    value_under,
     values_in_order,
 )
 from stator_variables._space import Space
@@ -78,20 +80,14 @@ def lookup(t: Space, d: DictTracker, hashed: object) -> Any:
     )
     if type(hashed) in COMPOSED:
         rely_on_objects(t, hashed, d.real is not MISSING and not by_origin)
-    _refuse_number_among_handles(t, d, hashed)
+    refuse_number_among_handles(t, d, hashed)
     if (found := d.entries.get(hashed)) is not None:
         if type(hashed) is HandleKey:
-            _rely_on_same_handle(t, found[0], hashed.tracker)
+            rely_on_same_handle(t, found[0], hashed.tracker)
         return MISSING if found[1] is DELETED else found[1]
     if by_origin:
         return _read_by_origin(t, d, hashed)
     return MISSING if d.complete else _read_existing(t, d, hashed)
-
-
-@shown_as("item {1} of {0}")
-def value_under(d: Any, key: Any) -> Any:
-    """MISSING when there is none."""
-    return dict.get(d, key, MISSING)
 
 
 def _may_vary(t: Space, d: DictTracker, hashed: object) -> bool:
@@ -134,8 +130,8 @@ def _read_existing(t: Space, d: DictTracker, hashed: object) -> Any:
         d.entries[hashed] = (None, DELETED)
         return MISSING
     source = DictItemSource(d.source, key, item_owner(d.cls, dict))
-    is_number = key == "id" and d.owner is not None and d.owner.cls is RemovableHandle
-    tracker = HandleKeyTracker(value, source) if is_number else t.wrap(value, source)
+    tracker = number_of_handle(d, key, value, source)
+    tracker = t.wrap(value, source) if tracker is None else tracker
     t.heap.present.append((d.source, KeyPresent(key, _owner(d)), tracker))
     d.entries[hashed] = (ConstantTracker(key), tracker)
     return tracker
@@ -186,7 +182,7 @@ def store_hashed(
         lookup(t, d, hashed)  # whether the key is there already makes a difference to the order
     elif type(hashed) in COMPOSED:
         rely_on_objects(t, hashed, in_existing=False)
-    _refuse_number_among_handles(t, d, hashed)
+    refuse_number_among_handles(t, d, hashed)
     if d.owner is not None and not isinstance(hashed, str):
         raise t.unsupported("user-hash", "an instance dictionary with a key that is no text")
     before = d.entries.get(hashed, MISSING)
@@ -308,8 +304,8 @@ def complete(t: Space, d: DictTracker) -> None:
             "container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way"
         )
     keys = _keys_of(t, d)
-    if _are_handles(d, keys):
-        known = _with_writes(d, _entries_of_handles(t, d, keys))
+    if are_handles(d, keys):
+        known = _with_writes(d, entries_of_handles(t, d, keys))
         t.journal.assign(d, entries=known, complete=True)
         return
     _rely_on_known_keys(t, d)
@@ -353,54 +349,6 @@ def _rely_on_known_keys(t: Space, d: DictTracker) -> None:
     for hashed in d.entries:
         if type(hashed) in COMPOSED:
             rely_on_objects(t, hashed, in_existing=True)
-
-
-_HOOK_TABLES = frozenset(
-    f"{prefix}{name}"
-    for prefix in ("_", "_global_")
-    for name in ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks")
-)
-
-
-def _are_handles(d: DictTracker, keys: tuple[Any, ...]) -> bool:
-    """Return True if the keys of an existing dict are those of hooks, none of them read as a
-    number."""
-    name = getattr(d.source, "key", getattr(d.source, "attribute", None))
-    is_table = name in _HOOK_TABLES and set(map(type, keys)) == {int}
-    return is_table and not any(type(hashed) is int for hashed in d.entries)
-
-
-def _entries_of_handles(t: Space, d: DictTracker, keys: tuple[Any, ...]) -> DictEntries:
-    """The hooks in their order: a hook that is registered again is the same one under another
-    key."""
-    assert d.source is not None
-    t.guard(CallSource(count_of_handles, d.source), Equals(len(keys)))
-    numbers, entries = CallSource(keys_in_order, d.source), {}
-    for index, key in enumerate(keys):
-        place = ItemSource(numbers, index)
-        key_vt = HandleKeyTracker(key, place)
-        if (read := d.entries.get(t.key_of(key_vt))) is not None:
-            _rely_on_same_handle(t, read[0], key_vt)
-        value = t.wrap(dict.__getitem__(d.real, key), CallSource(value_under, d.source, place))
-        entries[t.key_of(key_vt)] = key_vt, value
-    return entries
-
-
-def _rely_on_same_handle(t: Space, one: Any, other: Any) -> None:
-    """Two keys that are equal now come from places that have equal keys."""
-    if one is not other and one.source != other.source:
-        t.guard(CallSource(operator.eq, one.source, other.source), Truth(True))
-
-
-@shown_as("the number of hooks in {0}")
-def count_of_handles(d: Any) -> int:
-    """The number of keys; -1 where they are no keys of hooks."""
-    return len(d) if all(type(key) is int for key in dict.keys(d)) else -1
-
-
-def _refuse_number_among_handles(t: Space, d: DictTracker, hashed: object) -> None:
-    if d.complete and type(hashed) is int and any(type(key) is HandleKey for key in d.entries):
-        raise t.unsupported("identity-number", "a number and the keys of hooks, in one dict")
 
 
 def _keys_of(t: Space, d: DictTracker) -> tuple[Any, ...]:

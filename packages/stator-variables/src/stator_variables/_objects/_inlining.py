@@ -64,6 +64,19 @@ NATIVE_TRANSFORMS = (
 """Functions of torch.func that enter levels of the interpreter stack, which nothing here
 represents."""
 
+COMPOSED_TRANSFORMS = frozenset({"jacrev.<locals>.wrapper_fn", "jacfwd.<locals>.wrapper_fn"})
+"""Transforms that torch composes of others in Python: a break anywhere in one is a break at it, so
+it costs one."""
+
+
+def is_composed(function: FunctionTracker) -> bool:
+    """Return True for a transform of torch.func that is composed of others."""
+    is_named_so = function.code.co_qualname in COMPOSED_TRANSFORMS
+    return (
+        is_named_so and function.globals.real.get("__name__") == "torch._functorch.eager_transforms"
+    )
+
+
 _METHODS = (
     "__array__ __deepcopy__ __dlpack__ __reduce_ex__ __repr__ __setstate__ register_hook "
     "register_post_accumulate_grad_hook share_memory_ storage"

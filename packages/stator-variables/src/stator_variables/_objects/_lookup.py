@@ -19,20 +19,17 @@ from stator_guards import (
 
 from stator_variables._runtime._contents import may_override
 from stator_variables._space import Space
-from stator_variables._trace._capture_state import CaptureState
+from stator_variables._trace._capture_state import Notes
 from stator_variables._tracker import MISSING, VariableTracker
 
 _get_dict = type.__dict__["__dict__"].__get__
 
 
 @attrs.define(eq=False)
-class GuardedLookups(CaptureState):
+class GuardedLookups(Notes):
     """The attributes of classes that were looked up, with guards."""
 
     found: dict[Any, Any] = attrs.Factory(dict)
-
-    def moment(self) -> tuple[Any, ...]:
-        return ()
 
     def release(self) -> None:
         self.found.clear()

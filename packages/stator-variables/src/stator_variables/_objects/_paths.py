@@ -22,19 +22,16 @@ from torch import Tensor
 
 from stator_variables._objects._wrap import wrap
 from stator_variables._space import Space
-from stator_variables._trace._capture_state import CaptureState
+from stator_variables._trace._capture_state import Notes
 from stator_variables._tracker import VariableTracker, pending
 
 
 @define(eq=False)
-class CarriedPaths(CaptureState):
+class CarriedPaths(Notes):
     """The paths that the break before has carried."""
 
     are_read_twice: bool = False
     """One tensor was read by two of them: the trace is made again."""
-
-    def moment(self) -> tuple[Any, ...]:
-        return ()
 
 
 def wrap_paths(t: Space, values: Sequence[object], sources: Sequence[Source]) -> list[Any]:

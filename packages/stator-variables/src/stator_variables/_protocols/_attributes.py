@@ -62,8 +62,6 @@ from stator_variables._trackers import (
 )
 
 FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
-
-
 PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
 
 
@@ -323,9 +321,8 @@ def refuse_access(
 
 
 def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
-    is_overridden = is_a(vt, SubclassTracker) or (
-        vt.base is torch.Tensor and t.state(Overrides).modes
-    )
+    has_mode = vt.base is torch.Tensor and t.state(Overrides).modes
+    is_overridden = has_mode or is_a(vt, SubclassTracker)
     if is_overridden and raw.__objclass__ is torch._C.TensorBase:
         return _subclasses.get_field(t, raw, vt, name)
     handler = t.handlers.get(raw)

@@ -32,6 +32,7 @@ from stator_guards import (
     KeysAre,
 )
 
+from stator_variables._handler_keys import ORIGINAL
 from stator_variables._objects import _exception, _inlining, _new_values
 from stator_variables._objects._deque import DequeTracker
 from stator_variables._objects._dict import DictTracker
@@ -46,7 +47,7 @@ from stator_variables._protocols import _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _torch_calls
-from stator_variables._trace._capture_state import CaptureState
+from stator_variables._trace._capture_state import Notes
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a, real_of
 from stator_variables._trackers import (
     NONE,
@@ -88,11 +89,10 @@ def call_slot(
 # -- Python functions ------------------------------------------------------------------------------
 def call_function(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result:
     if function.real is not MISSING:
-        # A function that stator compiled already is inlined. The mark is in its globals, which no
-        # decorator copies.
-        if (original := function.real.__globals__.get("__stator_original__")) is not None:
+        # a function that stator compiled already is inlined
+        if (original := function.real.__globals__.get(ORIGINAL)) is not None:
             globals_src = AttrSource(function.source, "__globals__")
-            function = t.wrap(original, DictItemSource(globals_src, "__stator_original__"))
+            function = t.wrap(original, DictItemSource(globals_src, ORIGINAL))
         if (wrapped := _inlining.behind_bookkeeping(function.real)) is not None:
             function = t.wrap(wrapped, CapturedSource(wrapped.__qualname__, wrapped))
         if (found := t.call_by_rule(function, args, kwargs)) is not MISSING:
@@ -107,23 +107,17 @@ def call_function(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result
         if function.code.co_flags & flag:
             raise t.unsupported("async", f"a call of {what}, {function.qualname}")
     frame = frame_for(t, function, args, kwargs)
-    if (
-        function.code.co_qualname in COMPOSED
-        and function.globals.real.get("__name__") == _TRANSFORMS
-    ):
+    if _inlining.is_composed(function):
         return as_a_whole(frame)
     return Invoke(frame)
 
 
 @attrs.define(eq=False)
-class RepeatedCalls(CaptureState):
+class RepeatedCalls(Notes):
     """Calls of modules that are recorded as equal ones were."""
 
     repeater: Any = None
-    """Of the graph layer, as `stator_subgraphs` has one; None where each call is interpreted."""
-
-    def moment(self) -> tuple[Any, ...]:
-        return ()
+    """The part of the graph layer that repeats them; None where each call is interpreted."""
 
     def release(self) -> None:
         self.repeater = None
@@ -139,12 +133,6 @@ def _observed(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Invoke:
     frame = frame_for(t, function, args, kwargs)
     frame.returned = t.state(RepeatedCalls).repeater.begun(function, args, kwargs)
     return Invoke(frame)
-
-
-COMPOSED = frozenset({"jacrev.<locals>.wrapper_fn", "jacfwd.<locals>.wrapper_fn"})
-"""Transforms that torch composes of others in Python: a break anywhere in one is a break at it, so
-it costs one."""
-_TRANSFORMS = "torch._functorch.eager_transforms"
 
 
 @operation

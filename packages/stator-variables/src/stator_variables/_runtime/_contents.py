@@ -72,3 +72,9 @@ def keys_in_order(d: Any) -> tuple[Any, ...]:
 def values_in_order(d: Any) -> tuple[Any, ...]:
     """Return the values in their order, without comparing keys."""
     return tuple(dict.values(d))
+
+
+@shown_as("item {1} of {0}")
+def value_under(d: Any, key: Any) -> Any:
+    """MISSING when there is none."""
+    return dict.get(d, key, MISSING)

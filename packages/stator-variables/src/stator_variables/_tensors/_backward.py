@@ -22,7 +22,7 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tensors._differentiated import Differentiated
+from stator_variables._tensors._backward_operators import Differentiated
 from stator_variables._tensors._global_mode import GlobalModes
 from stator_variables._tensors._history import reached_leaves
 from stator_variables._tensors._hooks import Hooks

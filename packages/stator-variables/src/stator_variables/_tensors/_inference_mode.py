@@ -8,6 +8,7 @@ the modes that the program entered it in, and then sets those that the program s
 import contextlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, ClassVar
 
 import attrs
@@ -15,6 +16,7 @@ import torch
 from torch.autograd import grad_mode
 
 from stator_variables._emitter import Emitter
+from stator_variables._runtime._support import as_inference
 from stator_variables._space import Space
 from stator_variables._tensors._global_mode import GRAD, GlobalModes, Setting, put
 from stator_variables._trace._capture_state import ModeState, Phase
@@ -74,11 +76,11 @@ class InferenceModes(ModeState):
     phase: ClassVar[Phase] = Phase.OUTER_MODES
 
     entered: list[InferenceTracker] = attrs.Factory(list)
-    """Those that are not left, outermost first."""
+    """The modes that are not left, outermost first."""
     ever: bool = False
     """Some were entered."""
     left: list[InferenceTracker] = attrs.Factory(list)
-    """Those that the end of the graph left, for the entry to enter."""
+    """The modes that the end of the graph left, for the entry to enter."""
 
     def outside(self) -> AbstractContextManager[None]:
         return self.entered[0].outside() if self.entered else nullcontext()
@@ -96,6 +98,8 @@ class InferenceModes(ModeState):
     def emit(self, e: Emitter) -> None:
         """Leave the modes that are still entered in the graph, and enter them again in the
         entry."""
+        if self.ever:
+            e.marking.append(partial(_marks, e))
         t, still = e.t, list(self.entered)
         while self.entered:
             leave_mode(t)
@@ -106,6 +110,18 @@ class InferenceModes(ModeState):
         inside = self.left[-1].inside if self.left else {}
         e.lines += [setting.statement(value, e.capture) for setting, value in inside.items()]
         t.state(GlobalModes).are_set = frozenset(inside)
+
+
+def _marks(e: Emitter) -> list[str]:
+    """Return the line that marks results as inference tensors: the graph only has gradients
+    switched off."""
+    examples = [traced.example for traced in e.outputs]
+    tensors = [(i, made) for i, made in enumerate(examples) if isinstance(made, torch.Tensor)]
+    made = [i for i, example in tensors if example.is_inference()]
+    plain = [i for i, example in tensors if i not in made and not example.requires_grad]
+    if not (made or plain):
+        return []
+    return [f"g = {e.capture(as_inference)}(g, {made}, {plain})"]
 
 
 def kept_modes(t: Space) -> dict[Setting, Any]:

@@ -17,24 +17,21 @@ from then on (`is_late`). Numbers that are drawn after a late step are a break.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import attrs
 import torch
 from stator_bytecode import Unsupported
 from stator_guards import InstanceDictSource, ItemSource, Source
 
-from stator_variables._emitter import Emitter
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import new_namespace
-from stator_variables._runtime._literals import has_no_literal
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
-from stator_variables._trace._capture_state import CaptureState, Phase
-from stator_variables._trace._drawn import DrawnSource, Early, Literal, Step, is_drawn
+from stator_variables._trace._drawn import DrawnSource, Early, Literal, Step, Streams, is_drawn
 from stator_variables._trace._graph import GraphValue
+from stator_variables._trace._progress import Progress
 from stator_variables._trace._repeated_bodies import is_repeated
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
@@ -48,43 +45,6 @@ from stator_variables._trackers import (
 
 TORCH: Any = "torch's own generators"
 NEW = "a stream that the step makes"
-
-
-@attrs.define(eq=False)
-class Streams(CaptureState):
-    """The steps of one trace, in program order."""
-
-    phase: ClassVar[Phase] = Phase.AROUND_GRAPH
-    may_repeat: ClassVar[bool] = True  # bodies that run again are refused with each step
-
-    steps: list[Step] = attrs.Factory(list)
-    count: int = 0
-    """The number of the steps that were ever made, rolled back ones included."""
-
-    @property
-    def early(self) -> list[Step]:
-        return [step for step in self.steps if not step.is_late]
-
-    def emit(self, e: Emitter) -> None:
-        e.ahead += lines_of(e, self.early)
-        e.behind += lines_of(e, [step for step in self.steps if step.is_late])
-
-    def moment(self) -> tuple[Any, ...] | None:
-        return None if self.steps else ()
-
-    def needs_guard(self, t: Space, source: Source) -> bool:
-        if self.steps and is_drawn(source):
-            detail = "a decision by a value that is drawn at random on each call"
-            raise t.unsupported("random-value", detail)
-        return True
-
-    def check_operator(self, t: Space, traced: GraphValue) -> None:
-        if any(step.is_late for step in self.steps) and t.graph.may_draw(traced):
-            detail = "random numbers that are drawn after a step on torch's own generators"
-            raise t.unsupported("random-stream", detail)
-
-    def bound_to_process(self) -> str:
-        return ""
 
 
 def owner(t: Space, vt: VariableTracker) -> Source:
@@ -126,7 +86,7 @@ def step(
         is_late=is_late,
         is_of_torch=stream is TORCH,
         changes=changes,
-        begun=t.progress.begun,
+        begun=t.state(Progress).begun,
     )
     streams.count += 1
     streams.steps.append(made)
@@ -302,27 +262,3 @@ class LateTensor(TensorTracker):
     @property
     def traced(self) -> GraphValue:
         raise Unsupported("random-stream", _LATE)
-
-
-# -- the lines of the entry ------------------------------------------------------------------------
-def lines_of(e: Emitter, steps: Sequence[Step]) -> Iterator[str]:
-    """Yield one line per step, for the emitter `e` of an entry."""
-    for each in steps:
-        given = [_text(e, part) for part in each.args]
-        given += [f"{name}={_text(e, part)}" for name, part in each.kwargs.items()]
-        yield f"{each.drawn.name} = {e.capture(each.function)}({', '.join(given)})"
-
-
-def _text(e: Emitter, part: Early) -> str:
-    if isinstance(part, tuple | list):
-        items = "".join(f"{_text(e, item)}, " for item in part)
-        return f"({items})" if isinstance(part, tuple) else f"[{items}]"
-    if isinstance(part, Literal):
-        value = part.value
-        is_plain = type(value) in (int, float, str, bytes, bool, type(None))
-        if is_plain and not has_no_literal(value):
-            return repr(value)
-        is_dtype = isinstance(value, torch.dtype)
-        hint = repr(value).removeprefix("torch.") if is_dtype else type(value).__name__
-        return str(e.capture(value, hint))
-    return str(e.load(part))

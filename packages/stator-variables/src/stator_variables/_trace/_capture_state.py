@@ -33,7 +33,7 @@ class Phase(IntEnum):
     CHANGES = auto()
     """The changes of existing objects; then what hashes keys of the program."""
     AFTER_CHANGES = auto()
-    """What has to wait for them; global modes are not set yet."""
+    """The effects that wait for them; global modes are not set yet."""
     OUTER_MODES = auto()
     """Modes that keep others, and put them back when they are left."""
     MODES = auto()
@@ -91,6 +91,16 @@ class CaptureState:
 
 
 @define(eq=False)
+class Notes(CaptureState):
+    """State without effects, which no call depends on."""
+
+    may_repeat: ClassVar[bool] = True
+
+    def moment(self) -> tuple[Any, ...]:
+        return ()
+
+
+@define(eq=False)
 class ModeState(CaptureState):
     """The state of global modes, which are really set while tracing."""
 
@@ -122,11 +132,11 @@ class CaptureStates:
 
     made: dict[type[CaptureState], CaptureState] = Factory(dict)
     of_sources: list[CaptureState] = Factory(list)
-    """Those for which some paths need no guard."""
+    """The states for which some paths need no guard."""
     of_operators: list[CaptureState] = Factory(list)
-    """Those that operators may not follow."""
+    """The states that operators may not follow."""
     of_modes: list[ModeState] = Factory(list)
-    """Those of global modes, in the order of their phases."""
+    """The states of global modes, in the order of their phases."""
 
     def make(self, cls: type[S]) -> S:
         """Make the one state of a class."""
@@ -148,7 +158,7 @@ class CaptureStates:
 
     def facts(self, t: Any) -> Iterator[tuple[Source, Kind]]:
         """Yield the facts of all states."""
-        for state in self.made.values():
+        for state in [*self.made.values()]:
             yield from state.facts(t)
 
     def release(self) -> None:

@@ -8,20 +8,17 @@ from typing import Any
 from attrs import Factory, define
 from stator_guards import EqualFacts, EqualRoots, Guard, Source
 
-from stator_variables._trace._capture_state import CaptureState
+from stator_variables._trace._capture_state import Notes
 
 FEWEST_ALIKE = 3
 """The number of objects from which on equal facts about them are one guard."""
 
 
 @define(eq=False)
-class EqualObjects(CaptureState):
+class EqualObjects(Notes):
     """The objects of which the same facts are guarded."""
 
     roots: dict[EqualFacts, dict[Source, None]] = Factory(dict)
-
-    def moment(self) -> tuple[Any, ...]:
-        return ()
 
     def add(self, facts: EqualFacts, root: Source) -> None:
         """Rely on facts of an existing object that are known of others."""

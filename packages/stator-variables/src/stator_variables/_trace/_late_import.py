@@ -8,11 +8,10 @@ module's code, and where a break would be an error.
 import importlib.util
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 
-from stator_variables._trace._capture_state import CaptureState
+from stator_variables._trace._capture_state import Notes
 
 
 @attrs.frozen
@@ -39,13 +38,10 @@ class LateImport:
 
 
 @attrs.define(eq=False)
-class LateImports(CaptureState):
+class LateImports(Notes):
     """The import that a trace broke at, to be made again with the module loaded."""
 
     wanted: LateImport | None = None
-
-    def moment(self) -> tuple[Any, ...]:
-        return ()
 
 
 def _is_found(name: str) -> bool:

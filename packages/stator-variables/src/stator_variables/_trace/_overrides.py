@@ -19,7 +19,7 @@ class Overrides(CaptureState):
     surrounds: ClassVar[bool] = True
 
     modes: tuple[Any, ...] = ()
-    """Those entered while tracing, the innermost last."""
+    """The modes that are entered, the innermost last."""
     depth: int = 0
     """The number of overrides that are under way."""
     subclasses: bool = False

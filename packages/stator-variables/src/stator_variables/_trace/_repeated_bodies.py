@@ -9,17 +9,14 @@ from typing import Any
 
 from attrs import define
 
-from stator_variables._trace._capture_state import CaptureState
+from stator_variables._trace._capture_state import Notes
 
 
 @define(eq=False)
-class RepeatedBodies(CaptureState):
+class RepeatedBodies(Notes):
     """The number of such bodies that are open."""
 
     count: int = 0
-
-    def moment(self) -> tuple[Any, ...]:
-        return ()
 
 
 @contextmanager

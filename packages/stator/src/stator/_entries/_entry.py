@@ -40,7 +40,7 @@ from stator_guards import (
 from stator_variables import Streams, enters_level, is_drawn
 
 from stator._capture._compile_log import log_graph
-from stator._capture._entry_source import ending, inference_marks
+from stator._capture._entry_source import ending
 from stator._capture._progress import PROGRESS
 from stator._capture._trace import TraceResult
 from stator._capture._uncompiled_operator import check_compiled
@@ -318,7 +318,7 @@ def _function(
         graph = CheckedGraph(lowered, script)
         call = _graph_call(traced, graph, recovery, target)
 
-    loads, marks = _loads(emitter, target), inference_marks(emitter)
+    loads, marks = _loads(emitter, target), emitter.marks()
     begin = [f"{emitter.capture(begin_step)}()"] if data.begins_step else []
     body = [*begin, *loads, *call, *emitter.behind, *marks, *emitter.lines]
     body.append(ending(traced, site))

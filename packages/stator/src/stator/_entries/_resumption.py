@@ -33,7 +33,7 @@ from stator_subgraphs import CapturedGraph, bodies_of, calls_in
 from stator_variables import Step, Streams, enters_level
 from torch import fx
 
-from stator._capture._entry_source import ending, inference_marks
+from stator._capture._entry_source import ending
 from stator._capture._retrace import Retrace
 from stator._capture._trace import TraceResult
 from stator._entries._graph_effects import has_effect, is_foreign_and_caught
@@ -232,8 +232,7 @@ def _function(
 ) -> Callable[..., Any]:
     emitter = traced.emitter
     name = f"resume_{next(_numbers)}"
-    marks = inference_marks(emitter)
-    body = [*emitter.loads, *steps, *emitter.behind, *marks, *emitter.lines]
+    body = [*emitter.loads, *steps, *emitter.behind, *emitter.marks(), *emitter.lines]
     body.append(ending(traced, site))
     text = function_text(name, (*target.parameters, "g", "drawn"), body)
     captured = emitter.captured

@@ -23,7 +23,6 @@ from stator_guards import (
 from stator_variables import is_drawn
 from torch.fx import GraphModule
 
-from stator._capture._entry_source import inference_marks
 from stator._capture._trace import TraceResult, trace
 from stator._entries._entry import graph_arguments
 from stator._export._call import CapturedCall
@@ -113,7 +112,7 @@ def _replay(call: CapturedCall, traced: TraceResult) -> Callable[[Callable[..., 
     made, effects = emitter.lines[:start], emitter.lines[start:]
     buffers = [variable for source, variable in emitter.loaded.items() if _holds_buffers(source)]
 
-    body = [*emitter.loads, *loads, f"g = graph({arguments})", *inference_marks(emitter), *made]
+    body = [*emitter.loads, *loads, f"g = graph({arguments})", *emitter.marks(), *made]
     body += [f"of_{variable}, {variable} = {variable}, {{}}" for variable in buffers]
     body += [line for line in effects if line.startswith(tuple(f"{v}[" for v in buffers))]
     changed = tuple_text(f"(of_{variable}, {variable})" for variable in buffers)

@@ -36,7 +36,7 @@ def before_loop(outcome: Outcome, machine: Machine, tracing: variables.Space) ->
         if not machine.frames[depth].hidden:
             return outcome
     elif reason == "long-loop":
-        depth = _driver(machine, tracing.progress.looping)
+        depth = _driver(machine, tracing.state(variables.Progress).looping)
     elif reason == "data-dependent-branch" and len(machine.frames) > 1 and _waits_for_data(machine):
         depth = len(machine.frames) - 1
     else:

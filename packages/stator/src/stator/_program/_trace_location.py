@@ -10,6 +10,7 @@ import torch
 from stator_bytecode import CallSite, Frame, Instruction, Machine
 from stator_guards import Source
 from stator_variables import (
+    Progress,
     Space,
     TraceLocation,
     VariableTracker,
@@ -44,7 +45,7 @@ class MachineLocations:
         frames = [] if self.machine is None else self.machine.frames
         visible = [frame for frame in frames if not frame.hidden]
         guarded = [f for f in frames if f.code.instructions[f.pc].handler is not None]
-        began = 0 if self.tracing is None else self.tracing.progress.begun
+        began = 0 if self.tracing is None else self.tracing.state(Progress).begun
         self._calls.setdefault(began, [site for _, site in visible_calls(frames)])
 
         spans = tuple(frame.code.span(frame.pc) for frame in visible)

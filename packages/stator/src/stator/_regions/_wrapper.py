@@ -32,16 +32,13 @@ from typing import Any, Protocol
 
 from stator_bytecode import PASSED_OVER, FlatState, Goto
 from stator_guards import Entry, load_source, tuple_text
+from stator_variables import ORIGINAL
 
 from stator._program._fallback import EagerFallback
 from stator._program._interoperation import show_to_dynamo
 from stator._program._target import Root, parameters_of
 from stator._program._traceback import WRAPPERS, hide
 from stator._regions._region import Region
-
-ORIGINAL = "__stator_original__"
-"""The key, in the globals of a wrapper, of the function it was made for. `functools.wraps` copies
-attributes, not globals."""
 
 REGION = "__stator_region__"
 

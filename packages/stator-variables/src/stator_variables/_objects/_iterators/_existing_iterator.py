@@ -18,6 +18,7 @@ from stator_variables._objects._dict_view import viewed
 from stator_variables._objects._iterators._iterator import PositionedTracker, operands
 from stator_variables._runtime._finalizers import exhausts_unobserved
 from stator_variables._space import Space
+from stator_variables._trace._progress import Progress
 from stator_variables._tracker import VariableTracker, source_of
 
 builders = BuilderTable()
@@ -71,7 +72,7 @@ class ExistingIteratorTracker(PositionedTracker):
         before: a long loop."""
         length = operator.length_hint(self.real)
         if length > 8 * AHEAD and self.since == t.graph.mark():
-            t.progress.looping = len(t.machine.frames) - 1
+            t.state(Progress).looping = len(t.machine.frames) - 1
             return t.unsupported(
                 "long-loop", f"a loop over {length} items without a tensor operation"
             )
