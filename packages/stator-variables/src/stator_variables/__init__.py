@@ -77,6 +77,7 @@ from stator_variables._tensors._hooks import (
 )
 from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._tensors._pure_hooks import place_hook, pure_hook
+from stator_variables._tensors._recorded_functions import is_recorded
 from stator_variables._tensors._streams import lines_of
 from stator_variables._tensors._tangent import LEVEL as DUAL_LEVEL
 from stator_variables._tensors._tangent import (
@@ -86,7 +87,7 @@ from stator_variables._tensors._tangent import (
     mark_levels,
     with_tangent,
 )
-from stator_variables._tensors._torch_calls import argument, from_traced, is_recorded, record
+from stator_variables._tensors._torch_calls import argument, from_traced, record
 from stator_variables._tensors._torch_state import SETTERS as STATE_SETTERS
 from stator_variables._tensors._torch_state import Setter, sets_state_of_kernels
 from stator_variables._trace._capture_state import CaptureState, Phase

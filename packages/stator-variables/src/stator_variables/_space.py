@@ -272,6 +272,7 @@ class Space(Operations):
                 self.guard(fact, Truth(True))
         for fact in self.memory.facts_of_copies():
             self.guard(fact, Truth(True))
+
         equal = []
         for facts, roots in self.alike.items():
             if len(roots) >= FEWEST_ALIKE:

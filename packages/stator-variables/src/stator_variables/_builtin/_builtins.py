@@ -159,6 +159,7 @@ def _converted(t: Space, cls: type, method: str, args: Args, kwargs: Kwargs) -> 
             if vt.cls is cls
             else _torch_calls.record(t, getattr(torch, f"sym_{cls.__name__}"), [vt])
         )
+
     if vt.base is Tensor and not t.overrides.modes:
         return _converted(t, cls, method, [_torch_calls.record(t, "item", [vt])], {})
     bound = t.special(vt, method)
@@ -170,6 +171,7 @@ def _converted(t: Space, cls: type, method: str, args: Args, kwargs: Kwargs) -> 
         )
     if bound is MISSING and vt.cls in (bytearray, memoryview):
         raise t.unsupported("string-of-unknown", f"{cls.__name__}() of a {vt.cls.__name__}")
+
     if bound is MISSING:
         what = (
             "a string or a real number"

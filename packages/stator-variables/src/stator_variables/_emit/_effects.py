@@ -23,6 +23,7 @@ def emit_effects(e: Emitter) -> None:
     below: set[int] = set()
     for vt in reversed(changed):
         vt.advance(e, below)
+
     for vt in changed:
         vt.replay(e)
     e.release(e.by_user_code)

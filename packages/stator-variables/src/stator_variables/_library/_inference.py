@@ -32,6 +32,7 @@ def enter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     mode = MISSING if namespace is None else t.lookup(namespace, "mode")
     if mode is MISSING or not isinstance(mode.constant(), bool):
         return MISSING
+
     outside = (
         t.inference.entered[0].before[0]
         if t.inference.entered

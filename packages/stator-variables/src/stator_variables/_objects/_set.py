@@ -85,6 +85,7 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
                 e, by_user_code, name, steps or [("add", item) for item in self.entries.values()]
             )
             return name
+
         bind = functools.partial(e.bind_later, e.by_user_code) if by_user_code else e.bind
         if self.cls is frozenset and [method for method, _ in steps] == ["update"]:
             whole = steps[0][1]
@@ -93,6 +94,7 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
                 if whole.cls is frozenset
                 else bind(self, f"{e.capture(frozenset)}({e.expr(whole)})")
             )
+
         items = e.listed(self.entries.values())
         if self.cls in (set, frozenset):
             return bind(self, f"{e.capture(self.cls)}([{items}])")

@@ -231,6 +231,7 @@ def combine_all(
         hashed = other.base in (set, dict)
         operands.append(other if hashed else TupleTracker([*more.values()]))
         entries = combine(verb, entries, more)
+
     if not in_place:
         if issubclass(vt.cls, set) and all(operand is vt for operand in operands):
             return _with_itself(vt, verb if operands else "union")

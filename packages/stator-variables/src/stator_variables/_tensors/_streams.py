@@ -87,6 +87,7 @@ def step(
         changes=changes,
         begun=t.progress.begun,
     )
+
     t.streams.count += 1
     t.streams.steps.append(made)
     t.journal.record(t.streams.steps.pop)

@@ -139,6 +139,7 @@ class _Pickler(pickle.Pickler):
             return self.writer.number(value)
         if cls is ParameterSource:
             return _PARAMETER, value.parameter
+
         if cls is dict:
             is_namespace = "__name__" in value and path_to(value) is not None
             return self.writer.number(value) if is_namespace else None
@@ -160,6 +161,7 @@ class _Pickler(pickle.Pickler):
             if type(held) not in CONSTANTS:
                 self.live[id(held)] = held
             return object_ref, (cls, held, value.weak)
+
         if cls in _OPERATORS:
             return operator_named, tuple(str(value).split("."))
         if cls is types.FunctionType and value.__module__ != __name__:

@@ -95,6 +95,7 @@ class Lookup:
         if self.store is None:
             return None
         names = self.store.names(self.place, self.prefix)
+
         for name in names[:MOST_FILES]:
             try:
                 found = self._read(self.store, name, state, policy)
@@ -107,6 +108,7 @@ class Lookup:
                 self.notes.append(FROM_CACHE)
                 self.is_found = True
                 return found
+
         if not names:
             self.notes += self._differences(self.store)
         return None

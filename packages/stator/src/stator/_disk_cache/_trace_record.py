@@ -13,6 +13,7 @@ import dis
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import methodcaller
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -78,13 +79,13 @@ class TraceRecord:
         Raises Differs.
         """
         started = time.perf_counter()
+        evaluate = methodcaller("evaluate", state)
         graph = options.stack.graph(NoLocation(), capture_data=options.captures_data)
         tracing = new_space(options, graph, policy)
+
         try:
             with one_at_a_time, graph.tracing(), quiet():
-                outputs = self.graph.record(
-                    graph, lambda source: source.evaluate(state), policy.dims
-                )
+                outputs = self.graph.record(graph, evaluate, policy.dims)
                 emitter = self._emitter(tracing, outputs)
                 captured = graph.finish(outputs)
         except (Unsupported, *CANNOT_READ) as error:
@@ -93,10 +94,11 @@ class TraceRecord:
         except BaseException:
             graph.release()
             raise
+
         if tuple(item.source for item in captured.inputs) != self.graph.inputs:
             captured.release()
             raise Differs("the graph has other inputs")
-        spent = time.perf_counter() - started
+
         return TraceResult(
             captured=captured,
             emitter=emitter,
@@ -107,7 +109,7 @@ class TraceRecord:
             raises="",
             leaves=False,
             reason=None,
-            seconds=spent,
+            seconds=time.perf_counter() - started,
         )
 
     def _emitter(self, tracing: Any, outputs: Sequence[Any]) -> variables.Emitter:
