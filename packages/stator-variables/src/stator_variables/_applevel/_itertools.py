@@ -165,7 +165,9 @@ class starmap(_Iterator):
 
     def __next__(self) -> object:
         args = next(self.it)
-        return self.function(*(args if type(args) is tuple else tuple(args)))
+        if type(args) is not tuple:
+            args = tuple(args)
+        return self.function(*args)
 
 
 class compress(_Iterator):

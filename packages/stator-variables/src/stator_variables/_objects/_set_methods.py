@@ -135,7 +135,8 @@ def _take_out(t: Space, vt: SetTracker, hashed: object, *step: SetStep) -> bool:
     if hashed not in vt.entries:
         return False
     rest = {key: item for key, item in vt.entries.items() if key != hashed}
-    replace_set(t, vt, rest, *(step or [("discard", vt.entries[hashed])]))
+    steps = step or (("discard", vt.entries[hashed]),)
+    replace_set(t, vt, rest, *steps)
     return True
 
 
