@@ -88,6 +88,7 @@ def layers(session: nox.Session) -> None:
     session.run("lint-imports", "--no-cache", env={"PYTHONPATH": os.pathsep.join(SOURCES)})
     session.run("python", "tools/check_layers.py")
     session.run("python", "tools/check_calls.py")
+    session.run("python", "tools/check_paragraphs.py")
     session.run("python", "tools/check_names.py")
     session.run("python", "tools/check_size.py")
     session.run("python", "tools/check_trackers.py")

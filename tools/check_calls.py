@@ -4,6 +4,8 @@
 
 - a starred literal in a call, ``f(*(a, b), c=1)``: it hides which parameters get them;
 - the splat of a local tuple, ``pair = a, b`` and then ``f(*pair)``, for the same reason;
+- the splat of a choice, ``f(*(a or b))`` or ``f(*(a if c else b))``: the value in the middle is to
+  have a name;
 - the splat of a dict literal, ``f(**{"a": 1})``;
 - an assignment of a tuple to a tuple that changes locals and state together,
   ``a, self.b = 1, 2``.
@@ -92,6 +94,8 @@ def _splats(call: ast.Call, tuples: set[str]) -> Iterator[_Place]:
         value = argument.value
         if _is_literal(value):
             yield argument.lineno, f"a starred literal, {ast.unparse(argument)}"
+        elif isinstance(value, ast.IfExp | ast.BoolOp):
+            yield argument.lineno, f"the splat of a choice, {ast.unparse(argument)}"
         elif isinstance(value, ast.Name) and value.id in tuples:
             yield argument.lineno, f"the splat of a local tuple, *{value.id}"
 

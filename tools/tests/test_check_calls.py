@@ -28,6 +28,8 @@ def repository(root: pathlib.Path, body: str) -> pathlib.Path:
         "pair = 1, 2; f(0, *pair)",
         "pair = [1, 2]; f(*pair)",
         "pair = (1, 2); pair = (3, 4); f(*pair)",
+        "f(0, *(given or rest))",
+        "f(*(given if self else rest))",
         "f(**{'a': 1})",
         "before, self.x = self.x, 1",
         "self.x, after = 1, 2",
@@ -46,6 +48,7 @@ def test_hidden_argument_fails(
     "body",
     [
         "f(*given)",
+        "f(*rest[1:], *[given] * 2)",
         "f(*rest, **given)",
         "given = (1, 2); f(*given)",
         "pair = [1]; pair = list(rest); f(*pair)",

@@ -97,6 +97,7 @@ class Watch:
         key = self.key(root)
         old = self.bindings.get(key)
         changed: list[Source] = []
+
         try:
             if old is not None:
                 now = self.reader.read(old.places)
@@ -111,6 +112,7 @@ class Watch:
             self.failed += 1
             self.bindings.pop(key, None)
             found = self._transient(root, state)
+
         if found is not None and (changed or old is None):  # otherwise another thread was faster
             self.on_change(self, changed, state)
         return found

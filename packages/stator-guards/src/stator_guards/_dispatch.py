@@ -104,6 +104,7 @@ def decide(entries: Sequence[tuple[Any, Discriminants]], parameters: Sequence[st
     feature = _best(entries) if len(entries) > 1 else None
     if feature is None:
         return everything
+
     others: list[tuple[Any, Discriminants]] = []
     cases: defaultdict[Hashable, list[tuple[Any, Discriminants]]] = defaultdict(list)
     for each in entries:

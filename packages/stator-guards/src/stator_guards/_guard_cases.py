@@ -134,6 +134,7 @@ def cases() -> dict[str, Case]:
 
 def _value_cases() -> Cases:
     thing = Thing()
+
     return {
         "type": _case(A, TypeIs(Thing), Thing(), OtherThing(), Thing()),
         "class assigned": _case(

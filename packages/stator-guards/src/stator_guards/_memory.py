@@ -99,6 +99,7 @@ def _is_confirmed(found: ObjectLayout) -> bool:
     instance = Derived()
     attributes = instance.__dict__
     detach(instance)
+
     pointers = (
         (id(instance) + found.type, Derived),
         (id(instance) + found.managed_dict, attributes),
@@ -109,6 +110,7 @@ def _is_confirmed(found: ObjectLayout) -> bool:
     )
     if any(word(address) != id(obj) for address, obj in pointers):
         return False
+
     give_dict_version(found, attributes)
     version = id(attributes) + found.dict_version
     return (

@@ -291,6 +291,7 @@ def _of_functions() -> Mutations:
         f"function {name}": Mutation(_function, guards, change, undo)
         for name, change in changes.items()
     }
+
     bare = Mutation(
         lambda: lambda a: a,
         lambda source, subject: [Guard(FunctionPartSource(source, "defaults"), IsNone())],

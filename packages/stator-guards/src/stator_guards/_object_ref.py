@@ -132,6 +132,7 @@ def _text(obj: Any, depth: int) -> str:
             )
             + "}"
         )
+
     if cls in _BRACKETS:
         start, end = _BRACKETS[cls]
         texts = [_text(item, depth - 1) for item in list(obj)[:_MOST]]  # at once, too

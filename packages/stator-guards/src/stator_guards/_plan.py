@@ -205,19 +205,18 @@ def loosen(
     made = Group(group.root, inline=dict(group.inline))
     out: set[Source] = set()
     removed: set[int] = set()
+
     for source in group.pinned:
         if isinstance(source, PartSource) and _leaves(source, made, loose, out):
             removed.add(id(source))
             tested = source not in loose and source.whole not in out and source not in made.inline
-            if (
-                not tested
-                or plan.below[source] < WORTH_AN_INLINE_TEST
-                or type(values[source]) is MappingProxyType
-            ):
+            is_worth = tested and plan.below[source] >= WORTH_AN_INLINE_TEST
+            if not is_worth or type(values[source]) is MappingProxyType:
                 made.inline.pop(source, None)
                 out.add(source)
                 continue
             made.inline[source] = None
+
         made.pinned.append(source)
 
     for guard in group.covered:
@@ -357,6 +356,7 @@ class _Planner:
             self._captured = self._captured or self._new_group(None)
             self._join(self._captured, source)
             return
+
         value = self._values[source]
         least = ROOT_GUARDS if self._now.is_lasting(value) else PASSING_ROOT_GUARDS
         if self._below[source] >= least and source not in self._now.loose and can_be_root(value):

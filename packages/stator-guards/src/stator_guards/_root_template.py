@@ -118,6 +118,7 @@ class RootTemplate:
             holders, addresses = self._resolve(values)
         except CANNOT_READ:
             return None
+
         for base in self.mappings:
             if isinstance(holders[base], dict):
                 give_dict_version(self.layout, holders[base])
@@ -152,6 +153,7 @@ class RootTemplate:
         """Return for each base what holds its memory, and its address."""
         holders, addresses = list[Any](), list[int]()
         implementations = self._implementations(values)
+
         for kind, place, shared in self.bases:
             if kind == "object":
                 holder = values[place]
@@ -165,6 +167,7 @@ class RootTemplate:
                 continue
             holders.append(holder)
             addresses.append(id(holder))
+
         return holders, addresses
 
     def _implementations(self, values: Sequence[Any]) -> dict[int, object]:
@@ -266,6 +269,7 @@ class _Builder:
         add_number, add_offset = made.words.append, made.offsets.append
         owner, parts = object(), list[_Part]()
         owners, held = words.owners, memoryview(expected).cast("Q")
+
         for index, address in enumerate(words.indices):
             holder = owners.get(address, root)
             if holder is not owner:
@@ -277,12 +281,14 @@ class _Builder:
                     break
             else:
                 raise OtherStructure
+
             add_number(part.number)
             add_offset(offset)
             if part.extent == 0:
                 self._add_word(index, part, holder, held[index], words.targets.get(address, words))
             elif offset in _LINKS:
                 self._add_link(index, part, offset, held[index])
+
         made.held = {
             index: words.targets[address]
             for index, address in enumerate(words.indices)

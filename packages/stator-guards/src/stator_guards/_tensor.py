@@ -101,6 +101,7 @@ class TensorMatch(Kind):
             strides = tuple(
                 None if i in dynamic_strides else stride for i, stride in enumerate(strides)
             )
+
         self.__attrs_init__(
             type(tensor),
             tensor.dtype,

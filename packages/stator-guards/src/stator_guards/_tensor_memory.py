@@ -188,6 +188,7 @@ def _is_confirmed(found: TensorLayout) -> bool:
     }
     if any(word(base + offset) != value for offset, value in expected.items()):
         return False
+
     if word(base + found.keys) != torch._C._dispatch_keys(tensor).raw_repr():
         return False
     if (autograd := word(base + found.autograd)) == 0 or word(autograd + found.grad_fn) != 0:

@@ -216,6 +216,7 @@ def _same(value: str, constant: object, render: Renderer) -> list[str]:
     cls = type(constant)
     if constant is None or cls is bool or constant is Ellipsis:
         return [f"{value} is {constant!r}"]
+
     is_cls = f"{render.capture(type, 'type')}({value}) is {render.capture(cls, cls.__name__)}"
     if cls in (int, str, bytes):
         if is_literal(constant):
@@ -228,5 +229,6 @@ def _same(value: str, constant: object, render: Renderer) -> list[str]:
             test for i, item in enumerate(constant) for test in _same(f"{value}[{i}]", item, render)
         ]
         return [is_cls, f"{render.capture(len, 'len')}({value}) == {len(constant)}", *items]
+
     key = render.capture(constant_key(constant), f"expected_{value}")
     return [is_cls, f"{render.capture(same_constant, 'same_constant')}({value}, {key})"]

@@ -131,6 +131,7 @@ class Watching:
         self.watches = {group: self._watch(group) for group in plan.groups}
         for loads in self.loads:
             loads.served = None
+
         self._serve(plan)
         self.install(self, plan if plan.groups else None)
         for group, watch in self.watches.items():
@@ -214,6 +215,7 @@ class Watching:
         if group.equal:
             self._write_out(group)
             loose = set()
+
         bound = next(iter([*watch.bindings.values()]), None)
         if group.root in loose or not loose or bound is None:
             self._replace(plan, group, state)

@@ -171,6 +171,7 @@ class GuardCompilerKit(Conformance):
 
 def _structure_changes(root: Any) -> list[tuple[Callable[[], object], Callable[[], object]]]:
     part, parts, flags = root.parts["3"], root.parts, root.parts["3"].__dict__
+
     return [
         (lambda: setattr(part, "flag", 1), lambda: setattr(part, "flag", True)),
         (lambda: part.hooks.update(a=1), part.hooks.clear),

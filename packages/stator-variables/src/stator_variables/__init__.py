@@ -84,6 +84,7 @@ from stator_variables._tensors._outside import (
     taken_modes,
 )
 from stator_variables._tensors._pure_hooks import place_hook, pure_hook
+from stator_variables._tensors._recorded_functions import is_recorded
 from stator_variables._tensors._surroundings import Transforms, in_transform, is_surrounded
 from stator_variables._tensors._tangent import LEVEL as DUAL_LEVEL
 from stator_variables._tensors._tangent import (
@@ -93,7 +94,7 @@ from stator_variables._tensors._tangent import (
     mark_levels,
     with_tangent,
 )
-from stator_variables._tensors._torch_calls import argument, from_traced, is_recorded, record
+from stator_variables._tensors._torch_calls import argument, from_traced, record
 from stator_variables._tensors._torch_state import SETTERS as STATE_SETTERS
 from stator_variables._tensors._torch_state import Setter, sets_state_of_kernels
 from stator_variables._trace._capture_state import CaptureState, Phase

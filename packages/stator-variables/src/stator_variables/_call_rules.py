@@ -33,6 +33,7 @@ from stator_variables._tensors import (
     _subclasses,
     _torch_calls,
 )
+from stator_variables._tensors._recorded_functions import is_recorded
 from stator_variables._trace._capture_state import Notes
 from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
@@ -125,7 +126,7 @@ def _by_subclass(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs
 
 def _recorded(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
     """Record a function of torch as one operator."""
-    if not _torch_calls.is_recorded(function.real):
+    if not is_recorded(function.real):
         return MISSING
     given = (*args, *kwargs.values())
     if t.state(Overrides).modes or (t.state(Overrides).subclasses and _override.among(given)):

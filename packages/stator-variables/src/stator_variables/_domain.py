@@ -248,19 +248,19 @@ class SymbolicDomain:
         if level.value:
             spec = self.t.lookup(frame.globals, "__package__")
             package = spec.constant() if spec is not MISSING else None
-            name = (
-                importlib.util.resolve_name("." * level.value + name, package) if package else name
-            )
+            if package:
+                name = importlib.util.resolve_name("." * level.value + name, package)
+
         wanted = () if k.is_none(fromlist) else fromlist.constant()
         if (module := sys.modules.get(name)) is None or (level.value and package is None):
-            raise late_import(
-                self.t, name, wanted, f"the import of {name}, which is not loaded yet"
-            )
+            detail = f"the import of {name}, which is not loaded yet"
+            raise late_import(self.t, name, wanted, detail)
         if not isinstance(module, types.ModuleType):
             raise self.t.unsupported("import", f"the import of {name}, which is no module")
         if "__path__" in vars(module) and any(part not in vars(module) for part in wanted):
             detail = f"the import of a part of {name}, which may not be loaded yet"
             raise late_import(self.t, name, wanted, detail)
+
         if k.is_none(fromlist) and not level.value:
             name = name.partition(".")[0]
         return loaded_module(self.t, name)

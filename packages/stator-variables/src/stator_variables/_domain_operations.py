@@ -21,18 +21,27 @@ def with_hashes(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def run(self: Any, *args: Any) -> Result:
-        return hashing(self.t, lambda: method(self, *args))
+        return hashing(self.t, functools.partial(method, self, *args))
 
     return run
 
 
 def delegated(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the method that calls a function of the data model."""
-    return lambda self, *args: function(self.t, *args)
+
+    def delegate(self: Any, *args: Any) -> Any:
+        return function(self.t, *args)
+
+    return delegate
 
 
 def delegated_with_hashes(function: Callable[..., Any]) -> Callable[..., Any]:
-    return with_hashes(delegated(function))
+    """Return such a method for a function that may need hashes: see `with_hashes`."""
+
+    def delegate_with_hashes(self: Any, *args: Any) -> Result:
+        return hashing(self.t, functools.partial(function, self.t, *args))
+
+    return delegate_with_hashes
 
 
 def refused(reason: str, detail: str) -> Callable[..., Any]:
@@ -43,12 +52,13 @@ def refused(reason: str, detail: str) -> Callable[..., Any]:
 
 
 def emptying(
-    operate: Callable[..., Any], holder_in: Callable[[Any], Any] = lambda vt: vt
+    operate: Callable[..., Any], holder_in: Callable[[Any], Any] | None = None
 ) -> Callable[..., Any]:
-    """Return an operation that may finalize what its first operand held."""
+    """Return an operation that may finalize what its first operand held, or the holder in it."""
 
-    def operation(self: Any, operand: Any, *args: Any) -> Result:
-        held = _finalization.cleaning_up(self.t, holder_in(operand), stays=True)
+    def operate_and_release(self: Any, operand: Any, *args: Any) -> Result:
+        holder = operand if holder_in is None else holder_in(operand)
+        held = _finalization.cleaning_up(self.t, holder, stays=True)
         result = operate(self, operand, *args)
         return (
             _waited(self, held, result)
@@ -56,7 +66,7 @@ def emptying(
             else _finalization.emptied(self.t, held, result)
         )
 
-    return operation
+    return operate_and_release
 
 
 @bytecode.operation

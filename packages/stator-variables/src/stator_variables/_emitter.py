@@ -95,6 +95,7 @@ class Emitter:
             return self.capture(source.held.get(), source.text)
         if is_drawn(source):  # there when the lines of the steps have run
             return source.expression(self)
+
         if (known := self.loaded.get(source)) is None:
             text = source.expression(self)
             self.fleeting |= type(source) is CallSource and source.fn is living

@@ -166,6 +166,7 @@ def is_pure(target: object) -> bool:
         return target.__objclass__ in (*IMMUTABLE_TYPES, *_NUMPY) or (
             target.__objclass__ is object and target.__name__ in _OBJECT
         )
+
     try:
         return (
             is_number_of_numpy(target)

@@ -19,6 +19,7 @@ from stator_variables._protocols import (
     _formatting,
     _iteration,
     _operators,
+    _super_attributes,
 )
 from stator_variables._space import Space
 from stator_variables._tensors import (
@@ -60,7 +61,7 @@ class StandardSpace(Space):
 
     get_attribute = _attributes.get_attribute
     generic_get = _attributes.generic_get
-    super_attribute = _attributes.super_attribute
+    super_attribute = _super_attributes.super_attribute
     special = _attributes.special
     bind = _attributes.bind
 

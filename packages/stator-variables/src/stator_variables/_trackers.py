@@ -231,6 +231,7 @@ class FunctionTracker(
         name = e.bind(self, text)
         if self.defaults:
             e.lines.append(f"{name}.__defaults__ = ({e.listed(self.defaults)},)")
+
         if self.kwdefaults:
             inside = ", ".join(
                 f"{key!r}: {e.expr(value)}" for key, value in self.kwdefaults.items()

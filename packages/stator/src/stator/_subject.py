@@ -95,6 +95,7 @@ def compiled_function(
         runner = TieredRunner(runner)
     if options.compiled_autograd:
         runner = BackwardRunner(runner, options)
+
     wrapper = make_wrapper(fn, runner, region.pool.root, region)
     wrapper.report = LiveReport(region)  # type: ignore[attr-defined]
     return wrapper

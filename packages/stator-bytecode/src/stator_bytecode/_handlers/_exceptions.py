@@ -50,8 +50,9 @@ def raise_varargs(machine: Machine, frame: Frame, instr: Instruction) -> int | N
                 machine.domain.python_error(RuntimeError, "No active exception to reraise")
             )
         raise Reraised(handled)
-    value, *cause = frame.popn(instr.arg)
-    return machine.finish(frame, instr, machine.domain.exception_from(value, *(cause or [None])))
+    value, *causes = frame.popn(instr.arg)
+    cause = causes[0] if causes else None
+    return machine.finish(frame, instr, machine.domain.exception_from(value, cause))
 
 
 @exception_ops.handles("RERAISE")

@@ -4,35 +4,24 @@ Tensors that C++ is given meanwhile are empty: each only represents a node of th
 computed and no hook is called. See `torch._C._dynamo.compiled_autograd`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 import torch
 from torch import Tensor
-from torch.fx import Graph, Node
+from torch.fx import Node
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
 from stator_subgraphs._compiled_autograd import _operator
 from stator_subgraphs._compiled_autograd._aot import aot_backward, is_compiled
 from stator_subgraphs._compiled_autograd._backward import CapturedBackward
+from stator_subgraphs._compiled_autograd._backward_graph import BackwardGraph
 from stator_subgraphs._compiled_autograd._operator import Bound, NodeFunction, given_list
-from stator_subgraphs._compiled_autograd._schedule import Visit, calling_frame, engine_order
+from stator_subgraphs._compiled_autograd._schedule import calling_frame, engine_order
 from stator_subgraphs._compiled_autograd._size import symbolic
 
 Run: TypeAlias = Callable[..., Sequence[Tensor | None]]
-
-
-@attrs.define(eq=False)
-class _Value:
-    """A gradient of the graph: the result of a node, or a sum of values that no node computes
-    yet."""
-
-    tensor: Tensor  # kept, because its identity represents the value
-    visit: int  # of the node of autograd that has made it
-    node: Node | None
-    terms: list["_Value"] = attrs.field(factory=list)
-    before_hooks: "_Value | None" = None
 
 
 @attrs.frozen(eq=False)
@@ -65,12 +54,7 @@ class BackwardCapture:
     """
 
     finish: Callable[[CapturedBackward], Run]
-    _graph: Graph = attrs.field(factory=Graph)
-    _values: dict[int, _Value] = attrs.field(factory=dict)
-    _given: dict[str, list[Node]] = attrs.field(factory=dict)
-    _ends: dict[Any, Node] = attrs.field(factory=dict)  # of the parts of the graph
-    _visits: list[Visit] = attrs.field(factory=list)
-    _visit: int = 0
+    _backward: BackwardGraph = attrs.field(factory=BackwardGraph)
     _last: _Applied | None = None
     _accumulated: Node | None = None
     _is_recording: bool = False
@@ -86,23 +70,22 @@ class BackwardCapture:
         checks_nan: bool,
     ) -> tuple[str, list[Tensor], list[Any], list[Any]]:
         """Return a name, and the proxies of the inputs."""
-        self._visits = engine_order(calling_frame())
-        parts = [*KINDS, *range(len(self._visits))]
-        self._ends = {part: self._graph.call_function(_end) for part in parts}
-        self._given = {kind: [] for kind in KINDS}
-        tensors = [self._bind(self._placeholder("saved", i)) for i in range(len(inputs))]
-        numbers = [
-            [
-                symbolic(self._graph, self._placeholder(kind, i), value)
-                for i, value in enumerate(values)
-            ]
-            for kind, values in (("size", sizes), ("number", scalars))
+        backward = self._backward
+        backward.begin(engine_order(calling_frame()))
+        tensors = [backward.bind(backward.placeholder("saved", i)) for i in range(len(inputs))]
+        return "stator", tensors, self._numbers("size", sizes), self._numbers("number", scalars)
+
+    def _numbers(self, kind: str, values: Sequence[int | float]) -> list[Any]:
+        """Return the proxies of the numbers among the inputs."""
+        backward = self._backward
+        return [
+            symbolic(backward.graph, backward.placeholder(kind, i), value)
+            for i, value in enumerate(values)
         ]
-        return "stator", tensors, numbers[0], numbers[1]
 
     def close(self) -> None:
         """Drop everything; C++ calls this after the capture, or after an error in it."""
-        self._values.clear()
+        self._backward.values.clear()
         self._stop_recording()
 
     def log_compile_reasons(self, reasons: list[str]) -> None:
@@ -110,20 +93,10 @@ class BackwardCapture:
 
     def set_node_origin(self, name: str, visit: int, context: object) -> None:
         """Begin the node of autograd that is visited next."""
-        self._visit = visit
-        if self._visits and self._visits[visit].name != name:
-            self._visits = []
-        self._continue(visit)
+        self._backward.begin_node(name, visit)
         if context is not None:
-            _push_mode(_Recording(self.record))
+            _push_mode(_Recording(self._backward.record))
             self._is_recording = True
-
-    def _continue(self, visit: int) -> None:
-        """Insert what follows where the engine would do it: at the end, if that is unknown."""
-        if self._visits:
-            self._graph.inserting_before(self._ends[self._visits[visit].rank])
-        else:
-            self._graph.inserting_after()
 
     def _stop_recording(self) -> None:
         """End what `set_node_origin` began, if it did: for no function that wrote to a view."""
@@ -131,75 +104,11 @@ class BackwardCapture:
             _pop_mode()
             self._is_recording = False
 
-    # Values
-
-    def _placeholder(self, kind: str, index: int) -> Node:
-        nodes = self._given[kind]
-        while len(nodes) <= index:
-            with self._graph.inserting_before(self._ends[kind]):
-                nodes.append(self._graph.placeholder(f"{kind}_{len(nodes)}"))
-        return nodes[index]
-
-    def _bind(self, node: Node | None, terms: Sequence[_Value] = ()) -> Tensor:
-        """Return a new tensor that represents a node."""
-        with torch._C._DisableTorchDispatch():
-            tensor = torch.empty(0)
-        self._values[id(tensor)] = _Value(tensor, self._visit, node, [*terms])
-        return tensor
-
-    def _bind_all(self, node: Node, count: int) -> list[Tensor]:
-        return [self._bind(_operator.part_of(self._graph, node, i)) for i in range(count)]
-
-    def _argument(self, value: object) -> Any:
-        """Return what represents a value of C++ in the arguments of a node."""
-        if isinstance(value, Tensor):
-            return self._node_of(self._values[id(value)])
-        if isinstance(value, torch.SymInt | torch.SymFloat):
-            return value.node.argument
-        if isinstance(value, list | tuple):
-            items = [self._argument(item) for item in value]
-            return items if isinstance(value, list) else tuple(items)
-        return value
-
-    def _node_of(self, value: _Value) -> Node:
-        """Return the node, adding up first: in the engine's order, each term as soon as it is
-        there."""
-        if value.node is None:
-            terms = sorted(value.terms, key=lambda term: self._rank(term.visit))
-            node = self._node_of(terms[0])
-            for term in terms[1:]:
-                self._continue(term.visit)
-                pair = node, self._node_of(term)
-                node = self._add(_operator.accumulate, pair, "total")
-            self._continue(self._visit)
-            value.node = node
-        return value.node
-
-    def _rank(self, visit: int) -> int:
-        return self._visits[visit].rank if self._visits else visit
-
-    def _add(self, target: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> Node:
-        return self._graph.create_node("call_function", target, arguments, name=name)
-
-    def _call(self, target: Callable[..., Any], *values: object, name: str | None = None) -> Node:
-        arguments = tuple(map(self._argument, values))
-        return self._graph.create_node("call_function", target, arguments, name=name)
-
-    def record(
-        self, function: Callable[..., Any], args: object, keywords: Mapping[str, Any]
-    ) -> Tensor:
-        """Add a call that C++ makes itself: zeros in place of gradients that a function does not
-        get."""
-        arguments = {name: self._argument(value) for name, value in keywords.items()}
-        return self._bind(self._graph.call_function(function, self._argument(args), arguments))
-
     def accumulate(self, first: Tensor, second: Tensor) -> Tensor:
         """Return the sum of two gradients, of which the first may be one already."""
-        one, other = self._values[id(first)], self._values[id(second)]
-        return self._bind(None, [*(one.terms or [one]), other])
+        return self._backward.sum_of(first, second)
 
-    # Nodes of autograd
-
+    # -- nodes of autograd -------------------------------------------------------------------------
     def bind_function(
         self, name: str, function: Callable[..., Any], is_custom: bool, is_traceable: bool
     ) -> str:
@@ -213,15 +122,17 @@ class BackwardCapture:
         return self._apply(function, (gradients, *args), len(metadata)).results
 
     def _apply(self, function: NodeFunction, values: Sequence[Any], count: int) -> _Applied:
-        node = self._call(function, *values)
-        self._last = _Applied(node, function, self._bind_all(node, count))
+        node = self._backward.call(function, *values)
+        self._last = _Applied(node, function, self._backward.bind_all(node, count))
         return self._last
 
     def validate_outputs(
         self, name: str, results: Sequence[Any], args: object, metadata: Sequence[Any]
     ) -> Sequence[Any]:
         """Let the function that gave these results check them, or one that gives them again."""
-        if not results or self._visit == 0:  # the engine has checked the gradients it was given
+        if (
+            not results or self._backward.visit == 0
+        ):  # the engine has checked the gradients it was given
             return results
 
         last = self._last
@@ -229,7 +140,9 @@ class BackwardCapture:
             function = NodeFunction("validate_outputs", given_list)
             last = self._apply(function, results, len(results))
         facts = tuple(one and (one[0], one[2], one[3]) for one in metadata)
-        sizes = [None if one is None else tuple(self._argument(one[1])) for one in metadata]
+        sizes = [
+            None if one is None else tuple(self._backward.argument(one[1])) for one in metadata
+        ]
         last.node.target = self._shared(last.function.expecting(facts))
         last.node.kwargs = {"expected": sizes}
         return last.results
@@ -244,7 +157,7 @@ class BackwardCapture:
     ) -> Tensor:
         """Add to `variable.grad`, which the graph reads itself: a hook may have assigned
         another."""
-        self._accumulated = self._call(
+        self._accumulated = self._backward.call(
             _operator.accumulate_grad, variable, gradient, hooked, name="happened"
         )
         return torch.empty(0)
@@ -265,20 +178,22 @@ class BackwardCapture:
         compiled = None if state_index is not None else aot_backward(context)
         more = []
         if compiled is not None:
-            more = [self._argument(compiled.sizes_in(context))]
+            more = [self._backward.argument(compiled.sizes_in(context))]
+
         called = compiled or _operator.call_backward
         function = NodeFunction(type(context).__name__, called, runs_user_code=True)
         lists = [
-            self._call(_operator.given_list, *each, name="given") for each in (saved, gradients)
+            self._backward.call(_operator.given_list, *each, name="given")
+            for each in (saved, gradients)
         ]
         unpacked = [each.target is _operator.unpack for each in lists[0].all_input_nodes]
         self._is_refused |= any(unpacked) and not is_compiled(context)
 
         variables = [each is not None for each in metadata]
-        node = self._graph.call_function(
-            function, (self._placeholder("hook", backward_index), *lists, variables, *more)
+        node = self._backward.graph.call_function(
+            function, (self._backward.placeholder("hook", backward_index), *lists, variables, *more)
         )
-        results = self._bind_all(node, sum(variables))
+        results = self._backward.bind_all(node, sum(variables))
         self._last = _Applied(node, function, results)
         parts = iter(results)
         return tuple(next(parts) if variable else None for variable in variables)
@@ -287,8 +202,8 @@ class BackwardCapture:
         self, gradients: Sequence[Tensor], *geometry: object
     ) -> Sequence[Tensor]:
         base, view = geometry[:3], geometry[3:]
-        return self._bind_all(
-            self._call(_operator.cut_out, gradients[0], base, view, name="cut"), 3
+        return self._backward.bind_all(
+            self._backward.call(_operator.cut_out, gradients[0], base, view, name="cut"), 3
         )
 
     def call_copy_slices_epilogue(
@@ -298,28 +213,29 @@ class BackwardCapture:
         applied = self._apply(function, (needed, whole, part, results), len(needed))
         return [each if one else None for each, one in zip(applied.results, needed, strict=True)]
 
-    # Hooks
-
+    # -- hooks -------------------------------------------------------------------------------------
     def _hooked(self, values: Sequence[Any], node: Node) -> list[Any]:
-        bound = self._bind_all(node, len(values))
+        bound = self._backward.bind_all(node, len(values))
         return [None if old is None else new for old, new in zip(values, bound, strict=True)]
 
     def _replaced(self, values: Sequence[Any], i: int, node: Node) -> list[Any]:
-        new, old = self._bind(node), self._values[id(values[i])]
-        if self._visits and self._visits[self._visit].leads_on:
-            self._values[id(new)].before_hooks = old.before_hooks or old
+        new, old = self._backward.bind(node), self._backward.values[id(values[i])]
+        if self._backward.visits and self._backward.visits[self._backward.visit].leads_on:
+            self._backward.values[id(new)].before_hooks = old.before_hooks or old
         return [*values[:i], new, *values[i + 1 :]]
 
     def _call_hook(self, target: Callable[..., Any], index: int, *values: object) -> Node:
-        arguments = map(self._argument, values)
-        return self._add(target, (self._placeholder("hook", index), *arguments), "hooked")
+        arguments = map(self._backward.argument, values)
+        return self._backward.add(
+            target, (self._backward.placeholder("hook", index), *arguments), "hooked"
+        )
 
     def tensor_pre_hook(self, values: Sequence[Any], hook: int, i: int) -> Sequence[Any]:
         node = self._call_hook(_operator.tensor_pre_hook, hook, values[i])
         return values if values[i] is None else self._replaced(values, i, node)
 
     def cpp_tensor_pre_hook(self, values: Sequence[Any], hook: int, i: int) -> Sequence[Any]:
-        node = self._call(_operator.run_native_hooks, hook, values[i], name="hooked")
+        node = self._backward.call(_operator.run_native_hooks, hook, values[i], name="hooked")
         return self._replaced(values, i, node)
 
     def pre_hook(self, values: Sequence[Any], hook: int) -> Sequence[Any]:
@@ -335,11 +251,10 @@ class BackwardCapture:
 
     def unpack_hook(self, hook: int, packed: int) -> Tensor:
         node = self._call_hook(_operator.unpack, hook)
-        node.args = (*node.args, self._placeholder("packed", packed))
-        return self._bind(node)
+        node.args = (*node.args, self._backward.placeholder("packed", packed))
+        return self._backward.bind(node)
 
-    # The end
-
+    # -- the end -----------------------------------------------------------------------------------
     def end_capture(self, results: Sequence[Any]) -> tuple[Run, Run]:
         """Return the function that C++ calls from now on, and what it will give it first.
 
@@ -348,45 +263,10 @@ class BackwardCapture:
         if self._is_refused:
             raise _operator.without_history()
         _operator.share_bound()
-        outputs = [self._output(result) for result in results]
-        for end in self._ends.values():
-            self._graph.erase_node(end)
-        self._graph.inserting_after()
-        self._graph.output(outputs)
-        self._graph.eliminate_dead_code(_is_needed)
-        used = {kind: self._keep_used(kind, nodes) for kind, nodes in self._given.items()}
-        captured = CapturedBackward.of(self._graph, used)
+        used = self._backward.finish(results)
+        captured = CapturedBackward.of(self._backward.graph, used)
         return self.finish(captured), captured.function
-
-    def _output(self, result: Tensor | None) -> Node | None:
-        """Return a gradient that was requested, as it is before hooks if more is computed of it."""
-        if result is None:
-            return None
-        value = self._values[id(result)]
-        return self._node_of(value.before_hooks or value)
-
-    def _keep_used(self, kind: str, nodes: Sequence[Node]) -> list[int]:
-        """Return which inputs are used, and number those: equal graphs get equal names."""
-        used = [i for i, node in enumerate(nodes) if node.users]
-        for i, node in enumerate(nodes):
-            if i in used:
-                node.target = node.name = f"{kind}{used.index(i)}"
-            else:
-                self._graph.erase_node(node)
-        return used
 
 
 _functions: dict[Any, NodeFunction] = {}
 """The functions of all captures, so that equal graphs have the same ones."""
-
-KINDS = ("saved", "size", "number", "hook", "packed")
-"""The kinds of inputs of a backward, in the order in which its function takes them."""
-
-
-def _end() -> None:
-    """Mark where a part of the graph ends, while it is captured."""
-
-
-def _is_needed(node: Node) -> bool:
-    """Return True for everything but parts of results and arithmetic on sizes."""
-    return node.op != "call_function" or getattr(node.target, "__module__", "") != "_operator"

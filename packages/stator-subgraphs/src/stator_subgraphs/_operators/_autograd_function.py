@@ -94,8 +94,8 @@ def applied_again(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """Record `applied` of a graph that is traced again: its bodies are traced, their inputs and
     outputs are as planned."""
     holder, forward, backward = known_value(t, args[0]), args[1], args[2]
-    tensors, lifted = (count.constant() for count in args[3].items)
-    inputs, rest = [*args[4 : 4 + tensors]], args[4 + tensors :]
+    input_count, lifted = (count.constant() for count in args[3].items)
+    inputs, rest = [*args[4 : 4 + input_count]], args[4 + input_count :]
     owner = wrap(t, holder.original, CapturedSource("function", holder.original))
     applying = Applying(t, owner, inputs, plan=holder.plan)
     applying.check_rule()
@@ -103,29 +103,29 @@ def applied_again(t: Space, args: Args, kwargs: Kwargs) -> Any:
     def run_forward(body: BodyTrace) -> Gradients:
         with grad_mode(t, False):
             result = yield from body.run(forward, [*inputs, *rest[:lifted]], {})
-        applying.take_planned(result.items)
+        applying.note_planned_outputs(result.items)
         return result
 
     def run_backward(body: BodyTrace) -> Gradients:
-        given = [*applying.gradients(body), *applying.planned_values(body), *rest[lifted:]]
+        tensors = [*applying.gradients(body), *applying.planned_values(body), *rest[lifted:]]
         with grad_mode(t, False):
-            return (yield from body.run(backward, given, {}))
+            return (yield from body.run(backward, tensors, {}))
 
     return (yield from applying.recorded(run_forward, None if is_none(backward) else run_backward))
 
 
 @define(eq=False)
 class Applying:
-    """One call: its arguments, what forward gave and left on the context, and the graphs."""
+    """One call: its arguments, the outputs of forward and the tensors it saved, and the graphs."""
 
     t: Space
     owner: Any
     args: list[Any]
     context: Any = None
-    items: list[Any] = Factory(list)  # of the output, tensors or not
-    tensors: list[Any] = Factory(list)  # the tensors among them
-    # what outlives forward and is neither argument nor output
-    extra: list[Any] = Factory(list)
+    outputs: list[Any] = Factory(list)  # tensors or not
+    output_tensors: list[Any] = Factory(list)  # the tensors among them
+    # saved tensors and numbers that are neither argument nor output
+    saved_values: list[Any] = Factory(list)
     is_single: bool = False
     forward_graph: Any = None
     backward_graph: Any = None
@@ -183,7 +183,7 @@ class Applying:
     def recorded(self, forward: TracedPass, backward: TracedPass | None) -> Gradients:
         """The node, over the bodies that these trace."""
         with self.trace("forward", writes=True) as body:
-            self.lend_inputs(body)
+            self.add_inputs(body)
             self.forward_graph, _ = body.flat((yield from forward(body)))
         self.check_writes()
         if backward is not None:
@@ -210,10 +210,10 @@ class Applying:
             else:
                 result = yield from body.run(function, [self.context, *self.args], {})
         body.roots = [self.owner, function, *self.args]  # the context is the body's own
-        self.take_apart(result)
-        return TupleTracker([*self.tensors, *self.extra])
+        self.note_outputs(result)
+        return TupleTracker([*self.output_tensors, *self.saved_values])
 
-    def lend_inputs(self, body: BodyTrace) -> None:
+    def add_inputs(self, body: BodyTrace) -> None:
         """Make the arguments themselves the tensors that forward gets."""
         for vt in self.inputs:
             body.recorder.argument(vt.traced)
@@ -225,14 +225,15 @@ class Applying:
             )
         return new_object(cls, attributes)
 
-    def take_apart(self, result: Any) -> None:
+    def note_outputs(self, result: Any) -> None:
         """Record the result of forward, and the state that it left on the context."""
         self.is_single = not (is_a(result, TupleTracker) and result.cls is tuple)
-        self.items = [result] if self.is_single else result.items
-        if not all(is_a(vt, TensorTracker) or vt.constant() is not MISSING for vt in self.items):
+        self.outputs = [result] if self.is_single else result.items
+        if not all(is_a(vt, TensorTracker) or vt.constant() is not MISSING for vt in self.outputs):
             raise self.refuse("a result that is neither a tensor nor a constant")
-        outputs = [index for index, vt in enumerate(self.items) if is_a(vt, TensorTracker)]
-        self.tensors = [self.items[index] for index in outputs]
+        positions = [index for index, vt in enumerate(self.outputs) if is_a(vt, TensorTracker)]
+        self.output_tensors = [self.outputs[index] for index in positions]
+
         stored = attributes_of(self.context)
         saved = self._tuple(stored, "to_save")
         origins = tuple(None if is_none(vt) else self._origin(vt) for vt in saved)
@@ -244,21 +245,21 @@ class Applying:
         self.plan = targets.ApplyPlan(
             positions=tuple(self.positions),
             arguments=len(self.args),
-            outputs=tuple(outputs),
-            output_count=len(self.items),
+            outputs=tuple(positions),
+            output_count=len(self.outputs),
             saved=origins,
             attributes=attributes,
-            dirty=self._outputs(stored, "dirty_tensors"),
-            non_differentiable=self._outputs(stored, "non_differentiable"),
+            dirty=self._marked_outputs(stored, "dirty_tensors"),
+            non_differentiable=self._marked_outputs(stored, "non_differentiable"),
             materialize=bool(materialize),
         )
 
-    def take_planned(self, results: list[Any]) -> None:
+    def note_planned_outputs(self, results: list[Any]) -> None:
         """Record the results of forward's body: the outputs, and the other values that outlive
         it."""
         count = len(self.plan.outputs)
-        self.items = self.tensors = results[:count]
-        self.extra = results[count:]
+        self.outputs = self.output_tensors = results[:count]
+        self.saved_values = results[count:]
 
     def _tuple(self, stored: dict[str, Any], name: str) -> list[Any]:
         if (vt := stored.get(name)) is None:
@@ -268,11 +269,11 @@ class Applying:
         items: list[Any] = vt.items
         return items
 
-    def _outputs(self, stored: dict[str, Any], name: str) -> tuple[int, ...]:
-        found = [_index(vt, self.tensors) for vt in self._tuple(stored, name)]
-        if None in found:
+    def _marked_outputs(self, stored: dict[str, Any], name: str) -> tuple[int, ...]:
+        indices = [_index(vt, self.output_tensors) for vt in self._tuple(stored, name)]
+        if None in indices:
             raise self.refuse(f"{name} with what is no output")
-        return tuple(index for index in found if index is not None)
+        return tuple(index for index in indices if index is not None)
 
     def _origin(self, vt: Any) -> targets.Origin:
         """Return the origin, in the substitute, of a tensor or a symbolic number that outlives
@@ -281,13 +282,13 @@ class Applying:
             raise self.refuse(f"a {vt.cls.__name__} that is saved for backward")
         for kind, known in (
             ("input", self.inputs),
-            ("output", self.tensors),
-            ("extra", self.extra),
+            ("output", self.output_tensors),
+            ("extra", self.saved_values),
         ):
             if (index := _index(vt, known)) is not None:
                 return kind, index
-        self.extra.append(vt)
-        return "extra", len(self.extra) - 1
+        self.saved_values.append(vt)
+        return "extra", len(self.saved_values) - 1
 
     def _stored(self, name: str, vt: object) -> targets.SavedAttribute:
         """A value on the context: constants, tensors, and containers of these."""
@@ -304,7 +305,7 @@ class Applying:
         return self._existing(vt)
 
     def _existing(self, vt: Any) -> Any:
-        """An object from outside (a module, a function): the substitute hands it to the original
+        """An object from outside (a module, a function): the substitute passes it to the original
         backward as it is, so that the graph keeps it alive."""
         real = real_of(vt)
         self.t.guard(vt.source, Is(real))
@@ -314,7 +315,7 @@ class Applying:
         """An argument may be written to, marked or not, where it has memory of its own; anything
         else that is written to is refused, and so is what autograd would make of an output over
         an argument that is not marked."""
-        dirty = [_index(self.tensors[index], self.inputs) for index in self.plan.dirty]
+        dirty = [_index(self.output_tensors[index], self.inputs) for index in self.plan.dirty]
         unmarked = {*self.forward_graph.written} - {*dirty}
         if not unmarked <= {*range(len(self.inputs))}:
             raise self.refuse("a write to a tensor that is no argument")
@@ -326,34 +327,36 @@ class Applying:
             raise self.refuse("a write to a view")
 
         memory = {storage_of(self.inputs[position].example) for position in unmarked}
-        if memory & {storage_of(vt.example) for vt in self.tensors}:
+        if memory & {storage_of(vt.example) for vt in self.output_tensors}:
             raise self.refuse("an output over an argument that is written to and not marked dirty")
 
     # -- backward ----------------------------------------------------------------------------------
     def backward(self, body: BodyTrace) -> Gradients:
         grads = self.gradients(body)
-        places = dict(zip(self.plan.outputs, grads, strict=True))
-        given = [places.get(index, NONE) for index in range(len(self.items))]
-        context = self._new_context(self._handed_on(body))
+        grad_of = dict(zip(self.plan.outputs, grads, strict=True))
+        output_gradients = [grad_of.get(index, NONE) for index in range(len(self.outputs))]
+        context = self._new_context(self._backward_context(body))
         name = "backward" if self.cls.vjp is Function.vjp else "vjp"
         function = yield from settle(get_attribute(self.t, self.owner, name))
         with grad_mode(self.t, False):
-            result = yield from body.run(function, [context, *given], {})
+            result = yield from body.run(function, [context, *output_gradients], {})
         body.roots = [self.owner, function, *self.args]
         self.plan = evolve(self.plan, reads_saved="_stator_read_saved" in attributes_of(context))
-        return TupleTracker(self._taken_back(result))
+        return TupleTracker(self._input_gradients(result))
 
     def gradients(self, body: BodyTrace) -> list[Any]:
         """The first inputs of the body of backward: like the outputs."""
         with self.t.graph.fake_mode:
-            examples = [torch.empty_like(vt.example, requires_grad=False) for vt in self.tensors]
+            examples = [
+                torch.empty_like(vt.example, requires_grad=False) for vt in self.output_tensors
+            ]
         self.plan = evolve(self.plan, gradients=tuple(map(_facts, examples)))
         return [body.argument(example, "grad") for example in examples]
 
     def planned_values(self, body: BodyTrace) -> list[Any]:
-        """The others: what was saved, and then what the values on the context have in their
-        places."""
-        known = {"input": self.inputs, "output": self.tensors, "extra": self.extra}
+        """The other inputs of that body: the saved tensors, and then those in attributes of the
+        context."""
+        values = {"input": self.inputs, "output": self.output_tensors, "extra": self.saved_values}
         leaves = [leaf for stored in self.plan.attributes for leaf in stored.leaves]
         kept = [leaf.origin for leaf in leaves if type(leaf) is targets.SavedTensorSlot]
         origins = [
@@ -361,34 +364,34 @@ class Applying:
             *((each, "kept") for each in kept),
         ]
         return [
-            body.argument(known[each[0]][each[1]].example, hint)
+            body.argument(values[each[0]][each[1]].example, hint)
             for each, hint in origins
             if each is not None
         ]
 
-    def _handed_on(self, body: BodyTrace) -> dict[str, Any]:
-        """Return the context of backward: its tensors are inputs of the body."""
+    def _backward_context(self, body: BodyTrace) -> dict[str, Any]:
+        """Return the attributes of the context of backward: its tensors are inputs of the body."""
         stored = attributes_of(self.context)
         values = iter(self.planned_values(body))
-        given = [vt if is_none(vt) else next(values) for vt in self._tuple(stored, "to_save")]
-        found = {name: vt for name, vt in stored.items() if name not in _OWN[1:]}
+        saved = [vt if is_none(vt) else next(values) for vt in self._tuple(stored, "to_save")]
+        attributes = {name: vt for name, vt in stored.items() if name not in _OWN[1:]}
         for stored_as in self.plan.attributes:
-            leaves, spec = flatten(self.t, found[stored_as.name])
+            leaves, spec = flatten(self.t, attributes[stored_as.name])
             again = [
                 next(values) if type(leaf) is targets.SavedTensorSlot else vt
                 for vt, leaf in zip(leaves, stored_as.leaves, strict=True)
             ]
-            found[stored_as.name] = unflatten(self.t, again, spec)
-        return {**found, "saved": TupleTracker(given)}
+            attributes[stored_as.name] = unflatten(self.t, again, spec)
+        return {**attributes, "saved": TupleTracker(saved)}
 
-    def _taken_back(self, result: VariableTracker) -> list[Any]:
+    def _input_gradients(self, result: VariableTracker) -> list[Any]:
         items = result.items if is_a(result, TupleTracker) and result.cls is tuple else [result]
         if len(items) < len(self.args) or not all(map(is_none, items[len(self.args) :])):
             raise self.refuse("a backward that gives another number of gradients")
-        found = [items[position] for position in self.positions]
-        if not all(is_a(vt, TensorTracker) or is_none(vt) for vt in found):
+        gradients = [items[position] for position in self.positions]
+        if not all(is_a(vt, TensorTracker) or is_none(vt) for vt in gradients):
             raise self.refuse("a gradient that is no tensor")
-        return found
+        return gradients
 
     # -- the node ----------------------------------------------------------------------------------
     def record(self) -> Any:
@@ -405,11 +408,11 @@ class Applying:
 
         inputs = [vt.traced for vt in self.inputs]
         counts = (len(inputs), len(lifted))
-        given = [holder, forward, backward, counts, *inputs, *lifted, *after]
-        traced = t.graph.call(targets.applied, given, {})
-        parts = (t.graph.project(traced, index) for index in range(len(self.tensors)))
+        operands = [holder, forward, backward, counts, *inputs, *lifted, *after]
+        traced = t.graph.call(targets.applied, operands, {})
+        parts = (t.graph.project(traced, index) for index in range(len(self.output_tensors)))
         results = iter([from_traced(t, part, self.inputs) for part in parts])
-        items = [next(results) if is_a(vt, TensorTracker) else vt for vt in self.items]
+        items = [next(results) if is_a(vt, TensorTracker) else vt for vt in self.outputs]
         return items[0] if self.is_single else TupleTracker(items)
 
 
@@ -425,12 +428,12 @@ def _defaults_in(function: Any, args: Args) -> int:
 
 
 def _index(vt: Any, known: list[Any]) -> int | None:
-    found = (
+    positions = (
         index
         for index, other in enumerate(known)
         if other.traced.node is getattr(vt, "traced", vt).node
     )
-    return next(found, None)
+    return next(positions, None)
 
 
 def _facts(example: Any) -> Any:

@@ -80,6 +80,7 @@ def cached_property_get(self: Any, instance: object, owner: object = None) -> ob
         raise TypeError(
             f"No '__dict__' attribute on {kind!r} instance to cache {name!r} property."
         ) from None
+
     value = cache.get(name, _ABSENT)
     if value is _ABSENT:
         value = self.func(instance)

@@ -108,6 +108,7 @@ class islice(_Iterator):
             self.at += 1
         if self.stop is not None and self.at >= self.stop:
             raise StopIteration
+
         item = next(it)
         self.at += 1
         self.wanted += self.step
@@ -164,7 +165,9 @@ class starmap(_Iterator):
 
     def __next__(self) -> object:
         args = next(self.it)
-        return self.function(*(args if type(args) is tuple else tuple(args)))
+        if type(args) is not tuple:
+            args = tuple(args)
+        return self.function(*args)
 
 
 class compress(_Iterator):
@@ -228,6 +231,7 @@ class zip_longest(_Iterator):
         active = self.active
         self.active = 0  # for good, when one of these fails
         row = []
+
         for i in range(len(self.iterators)):
             value = self.fillvalue
             if (
@@ -240,6 +244,7 @@ class zip_longest(_Iterator):
                 self.iterators[i] = None
                 value = self.fillvalue
             row.append(value)
+
         self.active = active
         return tuple(row)
 

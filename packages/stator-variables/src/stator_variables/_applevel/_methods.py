@@ -105,6 +105,7 @@ def tolist(tensor: Any) -> object:
 def translated(text: str, table: Any) -> str:
     """`str.translate` (`_PyUnicode_TranslateCharmap`)."""
     parts = []
+
     for character in text:
         try:
             found = table[ord(character)]
@@ -112,6 +113,7 @@ def translated(text: str, table: Any) -> str:
             found = character
         if found is None:
             continue
+
         if isinstance(found, int):
             if not 0 <= found < 0x110000:
                 raise ValueError("character mapping must be in range(0x110000)")
@@ -119,6 +121,7 @@ def translated(text: str, table: Any) -> str:
         elif not isinstance(found, str):
             raise TypeError("character mapping must return integer, None or str")
         parts.append(found)
+
     return "".join(parts)
 
 

@@ -36,6 +36,7 @@ def sum(iterable: Any, /, start: object = 0) -> object:
             raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
         name = "bytes" if isinstance(start, bytes) else "bytearray"
         raise TypeError(f"sum() can't sum {name} [use b''.join(seq) instead]")
+
     total, lost, adds_floats = start, 0.0, _COMPENSATES
     for item in iterable:
         if adds_floats and type(total) is float:

@@ -81,6 +81,7 @@ class BodyTrace:
             raise self.t.unsupported(
                 "mode-value", "a body of an operator under a mode for every function of torch"
             )
+
         self.recorder = self.t.graph.subgraph(self.name)
         self.recorder.__enter__()
         self.t.touched.append(self.touched)
@@ -192,6 +193,7 @@ class BodyTrace:
             raise self.t.unsupported("effect-in-body", "a global mode that stays changed")
         if not self.permits.effects and self.t.states.effects() != self._effects:
             raise self.t.unsupported("effect-in-body", "an effect that comes behind the graph")
+
         resumed = self.t.machine.journal.entries[self._resumed :]
         states = [state for state, *_ in resumed]
         known = self.t.lifetimes.generators[
@@ -203,6 +205,7 @@ class BodyTrace:
         ]
         if not touched:
             return []
+
         handed = {id(vt) for vt in reachable(self.roots)}
         outside = [
             (vt, where) for vt, where in touched if vt.source is not None or id(vt) in handed

@@ -171,6 +171,7 @@ def _converted(t: Space, cls: type, method: str, args: Args, kwargs: Kwargs) -> 
         )
     if bound is MISSING and vt.cls in (bytearray, memoryview):
         raise t.unsupported("string-of-unknown", f"{cls.__name__}() of a {vt.cls.__name__}")
+
     if bound is MISSING:
         what = (
             "a string or a real number"

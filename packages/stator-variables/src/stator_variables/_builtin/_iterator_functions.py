@@ -138,6 +138,7 @@ def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Result:
         if isinstance(vt.value, range):  # its iterator is one over the range the other way round
             return t.get_iterator(ConstantTracker(vt.value[::-1]))
         return ConstantIteratorTracker(reversed, vt, vt.value[::-1])
+
     is_sequence = bound is MISSING and _iteration.is_sequence(t, vt)
     if is_none(bound) or (bound is MISSING and not is_sequence):
         complain(t, TypeError, "'", vt.cls, "' object is not reversible")

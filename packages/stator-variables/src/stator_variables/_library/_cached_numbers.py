@@ -35,6 +35,7 @@ def note_varying_numbers(
     mark = outer.domain.mark()
     t.machine = outer.nested()
     cached_calls.trial = {}
+
     try:
         outcome = t.machine.run([frame_for(t, function, args, kwargs)])
         if isinstance(outcome, Returned):

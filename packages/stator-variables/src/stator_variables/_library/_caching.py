@@ -113,6 +113,7 @@ class CachedResult(Kind):
             or any(_room(first) < WITHIN for first, *_ in before)
         ):
             return False
+
         try:
             _make_first(self.bounded, before)
             lookup: Any = self.lookup.fn
@@ -158,6 +159,7 @@ def call(t: Space, args: Args, kwargs: Kwargs) -> Result:
         raise t.unsupported(
             "cached-function", "a cached function made while tracing, or one that keeps nothing"
         )
+
     given = [*values, *kwargs.values()]
     if t.state(CachedCalls).trial is not None:
         return _within_trial(
@@ -166,17 +168,15 @@ def call(t: Space, args: Args, kwargs: Kwargs) -> Result:
     has_room = _has_room(t, cached.real.cache_info())
     if not has_room:  # what is read below would be thrown out
         given = [_number.as_constant(t, vt) for vt in given]
+
     arguments = [_argument(t, vt) for vt in given]
     t.guard(cached.source, Is(cached.real))
     look_up = make_lookup(tuple(kwargs), parameters()["typed"])
-    made = CachedCall(
-        cached,
-        values,
-        kwargs,
-        CallSource(look_up, cached.source, *(source for source, _ in arguments)),
-    )
+    sources = [source for source, _ in arguments]
+    made = CachedCall(cached, values, kwargs, CallSource(look_up, cached.source, *sources))
     real = [value for _, value in arguments]
     result = look_up(cached.real, *real)
+
     made.is_read = _number.has_numbers(given) or (
         has_room and any(_may_vary(source) for source, _ in arguments)
     )
@@ -289,6 +289,7 @@ def _argument(t: Space, vt: Any) -> tuple[Source, Any]:
     has_numbers = is_tuple and _number.has_numbers(vt.items)
     if not has_numbers and (value := _constant(t, vt)) is not MISSING:
         return CapturedSource("argument", value), value
+
     if is_tuple:
         parts = [_argument(t, item) for item in vt.items]
         made = vt.cls([value for _, value in parts])
@@ -326,6 +327,7 @@ def _tried(t: Space, made: CachedCall, values: list[Any]) -> OperationSteps:
     cached_calls = t.state(CachedCalls)
     trial: dict[Any, Any] = {}
     cached_calls.trial = trial
+
     try:
         with BodyTrace(t, "cached") as body:
             yield from body.run(function, made.args, made.kwargs)
@@ -344,6 +346,7 @@ def _tried(t: Space, made: CachedCall, values: list[Any]) -> OperationSteps:
         ) from None
     finally:
         cached_calls.trial = None
+
     return _missed(t, made, values)
 
 

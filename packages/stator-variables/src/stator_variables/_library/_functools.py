@@ -161,6 +161,7 @@ def dispatch(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
         raise t.unsupported(
             "builtin", "a dispatch by implementations that were just read, or registered"
         )
+
     held = (
         cls.source if cls.source is not None else CapturedSource(cls.value.__qualname__, cls.value)
     )
@@ -258,6 +259,7 @@ def make_partial(t: Space, args: Args, kwargs: Kwargs) -> PartialTracker:
     function, *rest = args
     if not defines(t, function.cls, "__call__"):
         throw(TypeError, "the first argument must be callable")
+
     if (
         is_a(function, PartialTracker)
         and function.cls is functools.partial
@@ -268,6 +270,7 @@ def make_partial(t: Space, args: Args, kwargs: Kwargs) -> PartialTracker:
             [*function.args, *rest],
             {**function.kwargs, **kwargs},
         )
+
     made = PartialTracker(functools.partial, function, rest, kwargs)
     new_namespace(made)
     return made

@@ -132,6 +132,7 @@ def make_eager(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
     rest = [_number.as_constant(t, vt).constant() for vt in (*args[count:], *kwargs.values())]
     fewest = 0 if is_product or of is itertools.permutations else 1
     named = kwargs.keys() <= {"repeat" if is_product else "r"}
+
     bounded = (
         not any(map(_is_no_bound, rest))
         and all(value is None or value <= sys.maxsize for value in rest)
@@ -141,6 +142,7 @@ def make_eager(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
         raise t.unsupported(
             "bad-arguments", f"a call of itertools.{of.__name__} that it does not accept"
         )
+
     repeat = {"repeat": rest[0]} if rest and is_product else {}
     return _combined(
         t, of, args, kwargs, count, [] if repeat else [v for v in rest if v is not None], repeat

@@ -55,6 +55,7 @@ def write(t: Space, args: Args, kwargs: Kwargs, of: Any) -> None:
             values.append(_known(t, of, vt))
         else:
             named[name] = _known(t, of, vt)
+
     key, given = tuple(values[: row.keys]), (*values[row.keys :], *named.values())
     setting = Setting(row.read, of, of.__name__, key, tuple(row.named))
     value = given[0] if len(given) == 1 else given
@@ -94,6 +95,7 @@ def _is_accepted(t: Space, setting: Setting, value: object) -> bool:
         raise t.unsupported(
             "bad-arguments", f"a call of {setting.text} that it does not accept"
         ) from None
+
     try:
         with filtered("error", ""):
             setting.set(value)

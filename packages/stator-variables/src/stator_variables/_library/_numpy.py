@@ -248,6 +248,7 @@ def _folded(t: Space, real: Any, args: Args, kwargs: Kwargs) -> Any:
     )
     if any(value is MISSING or value is NUMPY.ndarray for value in (*values, *named.values())):
         return MISSING
+
     try:
         with filtered("error", ""):
             result = real(*values, **named)

@@ -161,6 +161,7 @@ def _rebuilt(t: Space, value: Any) -> Any:
         return value.vt
     if value is None:
         return NONE
+
     if isinstance(value, dict):
         made = _dict_entries.new_map(t, [], [])
         made.cls = cls

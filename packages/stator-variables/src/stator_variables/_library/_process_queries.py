@@ -33,6 +33,7 @@ handlers = FunctionTable("question")
 def _queries() -> Iterator[Callable[..., Any]]:
     yield sys.getrecursionlimit
     yield torch.distributed.is_available
+
     if torch.distributed.is_available():
         distributed_c10d = torch.distributed.distributed_c10d
         group: Any = torch.distributed.ProcessGroup
@@ -42,6 +43,7 @@ def _queries() -> Iterator[Callable[..., Any]]:
             group.group_name.fget,
             distributed_c10d._get_group_size_by_name,
         )
+
         yield from (
             distributed_c10d.get_rank,
             distributed_c10d.get_world_size,
@@ -59,6 +61,7 @@ def query(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     source = CallSource(
         of, *[_source(t, vt, value) for vt, value in zip(args, values, strict=True)]
     )
+
     try:
         result = of(*values)
     except ValueError as error:  # without a process group

@@ -226,6 +226,7 @@ def make_subclass(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
     ):
         detail = f"a call of torch.Tensor._make_subclass for a {cls.__qualname__}"
         raise t.unsupported("builtin", detail)
+
     data = _torch_calls.record_without_modes(t, "detach", [as_plain(args[1])], {})
     if is_parameter:
         shape = tuple(_fixed_size(t, data, dim) for dim in range(data.example.dim()))

@@ -79,6 +79,7 @@ def warn(t: Space, args: Args, kwargs: Kwargs) -> Any:
         place = [ConstantTracker(outer + 1)]
     else:
         give, place = give_warning_at, _place(t, visible[-level])
+
     warnings_given = t.state(Warnings)
     warning = GivenWarning(give, text, category, place)
     t.journal.assign(warnings_given, given=(*warnings_given.given, warning))

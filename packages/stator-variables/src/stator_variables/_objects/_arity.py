@@ -58,6 +58,7 @@ def signature_arity(target: Any) -> Arity:
     least = sum(p.kind is kinds.POSITIONAL_ONLY and p.default is kinds.empty for p in positional)
     any_count = any(p.kind is kinds.VAR_POSITIONAL for p in parameters)
     any_name = any(p.kind is kinds.VAR_KEYWORD for p in parameters)
+
     names = frozenset(
         p.name for p in parameters if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)
     )

@@ -75,6 +75,7 @@ def build_class(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     )
     if bases != originals:
         _dict_entries.set_name(t, names, "__orig_bases__", TupleTracker(originals))
+
     parts = [name, TupleTracker(bases), names]
     if metaclass.value in KNOWN_METACLASSES:
         return _known(t, metaclass.value, parts, kwargs, function.code)
@@ -196,6 +197,7 @@ def new_type(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     if winner.value is not metaclass.value and winner.value not in KNOWN_METACLASSES and has_own:
         new = yield from settle(t.get_attribute(winner, "__new__"))
         return (yield from settle(t.call(new, [winner, *args[1:]], kwargs)))
+
     made = make(t, new_class, _recipe(t, winner.value, [name, bases, names], kwargs))
     cell = _names(t, names).get("__classcell__")
     if cell is not None and not is_a(cell, CellTracker):

@@ -79,6 +79,7 @@ def _set_of_existing(t: Space, cls: type, name: str, value: Any) -> None:
         written = t.shared["written class", id(cls)] = WrittenClass(cls)
         written.source = CapturedSource(cls.__qualname__, cls)
         t.heap.trackers[id(written)] = written  # by which is found what only the class holds
+
     names = dict(written.names)
     if names.get(name):
         t.lifetimes.note_release(names[name][0], written)

@@ -56,6 +56,7 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
     def rebuild(self, e: Emitter) -> str:
         if self.owner is not None:
             return namespace_of(e, self.owner, e.expr(self.owner))
+
         pairs, by_user_code = (
             [pair for pair in self.entries.values() if pair[1] is not DELETED],
             self.fills_by_user_code(e.t),
@@ -67,6 +68,7 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
         ):
             inside = ", ".join(f"{e.expr(key)}: {e.expr(value)}" for key, value in pairs)
             return e.bind(self, f"{{{inside}}}")
+
         name = e.bind(self, _empty_dict(e, self))
         if self.cls is not collections.defaultdict and not is_none(self.default_factory):
             e.lines.append(f"{name}.default_factory = {e.expr(self.default_factory)}")

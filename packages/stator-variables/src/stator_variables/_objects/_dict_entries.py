@@ -129,6 +129,7 @@ def _read_existing(t: Space, d: DictTracker, hashed: object) -> Any:
         t.guard(d.source, KeyAbsent(key, _owner(d)))
         d.entries[hashed] = (None, DELETED)
         return MISSING
+
     source = DictItemSource(d.source, key, item_owner(d.cls, dict))
     tracker = number_of_handle(d, key, value, source)
     tracker = t.wrap(value, source) if tracker is None else tracker
@@ -303,6 +304,7 @@ def complete(t: Space, d: DictTracker) -> None:
         raise t.unsupported(
             "container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way"
         )
+
     keys = _keys_of(t, d)
     if are_handles(d, keys):
         known = _with_writes(d, entries_of_handles(t, d, keys))
@@ -313,22 +315,23 @@ def complete(t: Space, d: DictTracker) -> None:
     t.guard(CallSource(keys_in_order, d.source) if is_open else d.source, KeysAre(keys))
     entries: DictEntries = {}
     real: dict[Any, Any] = {}
+
     for index, key in enumerate(keys):
-        key_vt = (
-            ConstantTracker(key) if type(key) in ATOMS else t.wrap(key, KeySource(d.source, index))
-        )
+        is_atom = type(key) in ATOMS
+        key_vt = ConstantTracker(key) if is_atom else t.wrap(key, KeySource(d.source, index))
         hashed = t.key_of(key_vt)
         if type(hashed) is RefTo:
             raise t.unsupported("user-hash", "all keys of a dict, which are weak references")
+
         real[hashed] = key
         read = d.entries.get(hashed)
         if read is None or read[1] is DELETED or _was_written(d, hashed):
-            entries[hashed] = (
-                key_vt,
-                _value_at(t, d, index) if runs_user_code(hashed) else _value_of(t, d, key),
-            )
+            by_index = runs_user_code(hashed)
+            value = _value_at(t, d, index) if by_index else _value_of(t, d, key)
+            entries[hashed] = (key_vt, value)
         else:
             entries[hashed] = (key_vt, read[1])
+
     rely_on_kept_hashes(t, d.source, d.real, real)
     t.journal.assign(d, entries=_with_writes(d, entries), complete=True)
 

@@ -264,6 +264,7 @@ def compare(t: Space, left: DictTracker, right: Any, of: str) -> OperationSteps:
     _dict_entries.complete(t, right)
     if left.entries.keys() != right.entries.keys():
         return ConstantTracker(invert)
+
     for hashed, (_, value) in list(left.entries.items()):
         if (other := right.entries.get(hashed)) is None:
             raise t.unsupported(

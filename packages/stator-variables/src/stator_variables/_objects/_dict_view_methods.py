@@ -120,6 +120,7 @@ def _intersection(
         refuse_overridden(t, right, "__iter__")
     through, among = (other.entries, made.entries)
     longer = len(through) > len(among)
+
     if longer if right.base is DICT_VIEW else right.cls is set and len(through) >= len(among):
         through, among = among, through
     elif right.base is set and not longer:
@@ -132,6 +133,7 @@ def _intersection(
         )
     elif right.base is set:
         through = {t.key_of(item): item for item in in_order(t, right)}
+
     return _set_members.new_set(t, [item for key, item in through.items() if key in among])
 
 

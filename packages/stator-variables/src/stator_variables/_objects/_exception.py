@@ -50,6 +50,7 @@ class ExceptionTracker(
         name = e.bind(self, made_empty(e, self.cls, args))
         if grouped is not None and grouped is not self.args[1]:
             e.lines.append(f"{name}.args = ({e.expr(self.args[0])}, {e.expr(self.args[1])})")
+
         if (base := keeps_in_init(self.cls)) is not None and self.made_of is not None:
             e.lines.append(
                 f"{base.__name__}.__init__({name}"
@@ -58,6 +59,7 @@ class ExceptionTracker(
         for member, value in self.members.items():
             if value is not DELETED and "__slots__" in vars(member.__objclass__):
                 e.lines.append(f"{e.capture(member)}.__set__({name}, {e.expr(value)})")
+
         for field in ("cause", "context"):
             if getattr(self, field) is not None:
                 e.lines.append(_field(e, name, field, e.expr(getattr(self, field))))

@@ -46,6 +46,7 @@ def thrown_from(t: Space, kind: Any, value: VariableTracker) -> Result:
             if is_none(value)
             else throw(TypeError, "instance exception may not have a separate value")
         )
+
     if not _is_class(kind):
         complaint = "exceptions must be classes or instances deriving from BaseException, not"
         complain(t, TypeError, f"{complaint} ", kind.cls)

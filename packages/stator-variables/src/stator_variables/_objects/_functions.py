@@ -34,6 +34,7 @@ def of_method(t: Space, vt: MethodTracker, name: str) -> Result:
         "__reduce__",
     ):
         return MISSING
+
     if is_a(vt.function, FunctionTracker):
         has = name != "__doc__" and plain_lookup(vt.cls, name) is not MISSING
         return MISSING if has else t.get_attribute(vt.function, name)

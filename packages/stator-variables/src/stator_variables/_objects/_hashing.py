@@ -102,16 +102,14 @@ def _rely_on_differences(t: Space, hashed: object, known: dict[Any, None]) -> No
         return
     others = [other for other in known if type(other) is not type(hashed)]
     known[hashed] = None
-    for identity, number in (
-        (hashed, other) if type(hashed) is IdOf else (other, hashed) for other in others
-    ):
+    pairs = [(hashed, other) if type(hashed) is IdOf else (other, hashed) for other in others]
+    for identity, number in pairs:
         if (key := key_with_identities(t, identity)) is MISSING:
             continue
         now, origin = key_made(t, key)
         if now == number or len(known) > _MANY:
-            raise t.unsupported(
-                "identity-number", "an identity and a number that may be one, both as keys"
-            )
+            detail = "an identity and a number that may be one, both as keys"
+            raise t.unsupported("identity-number", detail)
         t.guard(CallSource(operator.ne, origin, CapturedSource("number", number)), Truth(True))
 
 
@@ -125,6 +123,7 @@ def _hashed(t: Space, vt: Any) -> object:
         return vt.value
     if is_a(vt, TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return tuple(_hashed(t, item) for item in vt.items)
+
     if is_a(vt, SetTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return frozenset(vt.entries)
     if is_a(vt, BuiltinTracker) and type(vt.real) is types.CodeType:
@@ -136,6 +135,7 @@ def _hashed(t: Space, vt: Any) -> object:
         return vt.function.real.__get__(vt.receiver.real)
     if is_a(vt, IdTracker):
         return IdOf(_identity_of(vt.thing))
+
     if is_a(vt, HandleKeyTracker):
         return HandleKey(vt.number, vt)
     if is_a(vt, WeakrefTracker):
@@ -147,6 +147,7 @@ def _hashed(t: Space, vt: Any) -> object:
         return Identity(vt.real if vt.real is not MISSING else vt)
     if isinstance(vt.cls.__hash__, types.FunctionType):
         return UserKey(t, vt, user_hash(t, vt))
+
     is_plain = not overrides(t, vt.cls, "__hash__", "__eq__")
     if is_plain and (plain := plain_value(t, vt)) is not vt:
         return _hashed(t, plain)
@@ -479,12 +480,12 @@ def key_made(t: Space, key: VariableTracker) -> tuple[Any, Source]:
     """Such a key as it is now, and where it comes from on each call."""
     if is_a(key, TupleTracker):
         made = [key_made(t, item) for item in key.items]
-        return tuple(value for value, _ in made), CallSource(
-            tuple_of, *(source for _, source in made)
-        )
+        sources = [source for _, source in made]
+        return tuple(value for value, _ in made), CallSource(tuple_of, *sources)
     if is_a(key, HandleKeyTracker):
         assert key.source is not None
         return key.number, key.source
+
     if is_a(key, IdTracker):
         thing, source = key_made(t, key.thing)
         return id(thing), CallSource(id, source)

@@ -109,6 +109,7 @@ def refuse_native(t: Space, function: FunctionTracker) -> None:
         because = f": {reason}" if reason else ""
         detail = f"{function.qualname} is marked to run without being compiled{because}"
         raise t.unsupported("disabled", detail)
+
     module = str(real.__globals__.get("__name__"))
     inlined = _is_in(module, INLINED_MODULES) and not function.code.co_qualname.startswith(
         NATIVE_TRANSFORMS
@@ -259,6 +260,7 @@ def behind_bookkeeping(function: Any) -> Any:
             module_of(original), _of_torch("optim")
         )
         return original if is_of_optimizer else None
+
     name = _WRAPPED.get(str(getattr(function, "__module__", None)))
     if name is None or module_of(function) not in _WRAPPED:
         return None

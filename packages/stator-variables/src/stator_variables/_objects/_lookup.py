@@ -85,6 +85,7 @@ def _search(t: Space, mro: tuple[type, ...], name: str) -> tuple[Any, Source | N
                 continue
             real = written.names[name][1]
             return real, CapturedSource(name, real)
+
         namespace = _get_dict(cls)
         frozen = not may_override(cls) or is_app_level(cls)
         try:
@@ -93,6 +94,7 @@ def _search(t: Space, mro: tuple[type, ...], name: str) -> tuple[Any, Source | N
             raise t.unsupported(
                 "user-hash", f"a look into a class whose names raise {error!r}"
             ) from None
+
         if value is not MISSING:
             source = DictItemSource(namespace_source(t, cls), name)
             if frozen:
@@ -101,6 +103,7 @@ def _search(t: Space, mro: tuple[type, ...], name: str) -> tuple[Any, Source | N
             return value, source
         if not frozen:
             t.guard(namespace_source(t, cls), KeyAbsent(name))
+
     return MISSING, None
 
 

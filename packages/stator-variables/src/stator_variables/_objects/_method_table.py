@@ -92,6 +92,7 @@ def _checked(
             )
         if owner is object:
             return handler(t, *args, **kwargs)
+
         if owner is dict and unordered and issubclass(args[0].cls, collections.OrderedDict):
             raise t.unsupported(
                 "bad-arguments", f"a call of {target.__qualname__}, which ignores the order"
@@ -100,6 +101,7 @@ def _checked(
             raise t.unsupported(
                 "foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}"
             )
+
         if is_a(args[0], ConstantTracker) and not _number.has_texts([*args, *kwargs.values()]):
             folded = t.fold(target, args, kwargs)
             if folded is not MISSING:

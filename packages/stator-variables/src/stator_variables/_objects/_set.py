@@ -94,6 +94,7 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
                 if whole.cls is frozenset
                 else bind(self, f"{e.capture(frozenset)}({e.expr(whole)})")
             )
+
         items = e.listed(self.entries.values())
         if self.cls in (set, frozenset):
             return bind(self, f"{e.capture(self.cls)}([{items}])")

@@ -135,7 +135,8 @@ def _take_out(t: Space, vt: SetTracker, hashed: object, *step: SetStep) -> bool:
     if hashed not in vt.entries:
         return False
     rest = {key: item for key, item in vt.entries.items() if key != hashed}
-    replace_set(t, vt, rest, *(step or [("discard", vt.entries[hashed])]))
+    steps = step or (("discard", vt.entries[hashed]),)
+    replace_set(t, vt, rest, *steps)
     return True
 
 
@@ -231,6 +232,7 @@ def combine_all(
         hashed = other.base in (set, dict)
         operands.append(other if hashed else TupleTracker([*more.values()]))
         entries = combine(verb, entries, more)
+
     if not in_place:
         if issubclass(vt.cls, set) and all(operand is vt for operand in operands):
             return _with_itself(vt, verb if operands else "union")

@@ -43,6 +43,7 @@ def sort(
     ):
         yield from _by_comparisons(t, keys, backwards, order)
         return
+
     try:
         order.sort(key=values.__getitem__, reverse=backwards)
     except Exception as error:  # what the comparison of constants raises is the program's

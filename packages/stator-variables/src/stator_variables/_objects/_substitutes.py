@@ -61,6 +61,7 @@ def _made_substitute(t: Space, vt: VariableTracker) -> object:
         return vt.cls([substitute(t, item) for item in vt.entries.values()])
     if is_a(vt, DictTracker) and vt.cls is dict:
         return {substitute(t, key): substitute(t, value) for key, value in t.items(vt)}
+
     if is_a(vt, RecipeTracker):
         named = {name: substitute(t, value) for name, value in vt.kwargs.items()}
         return vt.make([substitute(t, value) for value in vt.args], named)
@@ -72,6 +73,7 @@ def _made_substitute(t: Space, vt: VariableTracker) -> object:
         raise t.unsupported(
             "class-definition", f"a {vt.cls.__qualname__}, which is a property, in a class"
         )
+
     if is_a(vt, SequenceTracker | SetTracker | DictTracker):  # of another class
         cls: Any = vt.cls
         make: Any = base_of_c(cls).__new__
@@ -148,6 +150,7 @@ def _made(t: Space, vt: VariableTracker) -> Any:
         return vt.cls(
             known_value(t, vt.function), *(known_value(t, arg) for arg in vt.args), **named
         )
+
     if is_a(vt, SequenceTracker) and vt.cls in (list, tuple):
         return vt.cls([known_value(t, item) for item in vt.items])
     if is_a(vt, BuiltinTracker | ClassTracker):

@@ -37,6 +37,7 @@ def join(t: Space, separator: VariableTracker, iterable: VariableTracker) -> Ope
                 "string-of-unknown", "join() of parts that are not known while tracing"
             )
         return folded
+
     if wrong := [i for i, item in enumerate(items) if not issubclass(item.cls, str)]:
         complain(
             t,
@@ -91,6 +92,7 @@ def percent(t: Space, template: VariableTracker, given: Any) -> OperationSteps:
     values = list(given.items) if given.base is tuple else [given]
     parts: list[Any] = []
     last = 0
+
     for match in _PERCENT.finditer(text):
         parts.append(_new_values.computed(t, operator.mod, text[last : match.start()], ()))
         last = match.end()
@@ -101,6 +103,7 @@ def percent(t: Space, template: VariableTracker, given: Any) -> OperationSteps:
         if match["verb"] == "%":
             parts.append("%")
             continue
+
         if match["key"] is not None:
             if not is_mapping:
                 throw(TypeError, "format requires a mapping")
@@ -110,6 +113,7 @@ def percent(t: Space, template: VariableTracker, given: Any) -> OperationSteps:
         else:
             value = values.pop(0)
         parts.append((yield from _percent_value(t, value, match)))
+
     parts.append(_new_values.computed(t, operator.mod, text[last:], ()))
     if values and not is_mapping:
         throw(TypeError, "not all arguments converted during string formatting")
@@ -124,6 +128,7 @@ def _percent_value(t: Space, value: VariableTracker, match: re.Match[str]) -> Op
             ValueError,
             f"unsupported format character '{shown}' ({ord(verb):#x}) at index {match.end() - 1}",
         )
+
     if verb in "sra":
         value, verb = (yield from settle(t.convert(value, verb))), "s"
         if not (flags or width or digits):
@@ -132,6 +137,7 @@ def _percent_value(t: Space, value: VariableTracker, match: re.Match[str]) -> Op
         if (spec := _as_specification(value.cls, match)) is not None:
             return text_of_number(t, value, spec)
         value = ConstantTracker(_number.specialised(t, value))
+
     if (constant := value.constant()) is MISSING:
         raise t.unsupported(
             "string-of-unknown",

@@ -46,6 +46,7 @@ def generic_set(t: Space, vt: Any, name: str, value: Any) -> Any:
         complain(t, AttributeError, "'", vt.cls, "' object attribute '__dict__' is read-only")
     if vt.base is type and not _is_python_descriptor(_lookup.guarded_lookup(t, vt.cls, name)):
         return _classes.set_attribute(t, vt, name, value)
+
     _refuse_write(t, vt, name)
     if (
         vt.base is types.FunctionType
@@ -55,11 +56,13 @@ def generic_set(t: Space, vt: Any, name: str, value: Any) -> Any:
         and issubclass(value.cls, k.WRITTEN_FIELDS[name])
     ):
         return t.write(vt, fields={**vt.fields, name: value})
+
     raw, source = _lookup.type_lookup(t, vt.cls, name)
     if source is not None and _lookup.is_data_descriptor(t, raw):
         return _set_through(t, raw, source, vt, name, value)
     if vt.base is types.FunctionType and name in _attributes.FUNCTION_FIELDS:
         raise t.unsupported("function-attribute-write", f"setting {name} of a function")
+
     if vt.namespace is None:
         _complain_of_no_dict(t, vt, name, in_class=source is not None)
     if value is MISSING:

@@ -244,6 +244,7 @@ def bind(t: Space, raw: Any, source: Source, vt: VariableTracker, name: str) -> 
             )
         cls = BuiltinFunctionType if kind is MethodDescriptorType else types.MethodWrapperType
         return MethodTracker(BuiltinTracker(raw), vt, cls)
+
     if kind in (property, staticmethod, classmethod):
         t.guard(source, TypeIs(type(raw)))
     if kind is property:
@@ -252,6 +253,7 @@ def bind(t: Space, raw: Any, source: Source, vt: VariableTracker, name: str) -> 
         return t.wrap(raw.__func__, AttrSource(source, "__func__"))
     if kind is classmethod:
         return _of_class(t, raw, source, class_of(t, vt), name)
+
     if kind is types.ClassMethodDescriptorType:
         return MethodTracker(BuiltinTracker(raw), class_of(t, vt), BuiltinFunctionType)
     if kind in (GetSetDescriptorType, MemberDescriptorType):
@@ -332,6 +334,7 @@ def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
         return class_of(t, vt)
     if name == "__dict__" and vt.namespace is not None:
         return vt.namespace
+
     if (members := getattr(vt, "members", None)) is not None and raw in members:
         if (found := members[raw]) is DELETED:
             _c_fields.complain_of_empty_slot(t, vt, name)
@@ -344,6 +347,7 @@ def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
         if vt.cls is int:
             return vt if _symbolic.FIELDS[name] is None else ConstantTracker(_symbolic.FIELDS[name])
         return ConstantTracker(raw.__get__(_number.specialised(t, vt)))
+
     if vt.base is tuple and has_member(vt.cls, "n_sequence_fields"):
         # A named tuple made in C (Objects/structseq.c), whose members do not expose their index
         index = _place_in(vt.cls, raw)
@@ -420,12 +424,14 @@ def _get_meta(t: Space, raw: object, source: Source, vt: Any, name: str) -> Resu
         own, own_source = _lookup.mro_lookup(t, (vt.value,), name)
         if name == "__doc__" and own_source is not None and not isinstance(own, str):
             return bind_to_class(t, own, own_source, vt)
+
         source = CapturedSource(vt.value.__qualname__, vt.value)
         try:
             return t.wrap(raw.__get__(vt.value), AttrSource(source, name))
         except AttributeError as error:  # `__abstractmethods__` of a class that has none
             t.guard(source, AttrAbsent(name))
             throw(AttributeError, *error.args)
+
     return bind(t, raw, source, vt, name)
 
 
@@ -464,33 +470,6 @@ def _item(t: Space, raw: object, source: Source) -> VariableTracker:
             "class-definition", "the text of a class about values that are not known yet"
         )
     return t.wrap(raw, source)
-
-
-def _after(mro: tuple[type, ...], start: type) -> tuple[type, ...] | None:
-    """Return the classes after one, by identity: a metaclass may define how classes compare."""
-    return next((mro[at + 1 :] for at, cls in enumerate(mro) if cls is start), None)
-
-
-def super_attribute(t: Space, vt: Any, name: str) -> Any:
-    """`super(start, receiver).name`: the MRO of the receiver's class after `start`
-    (super_getattro)."""
-    receiver = vt.receiver
-    is_class = receiver.base is type
-    after = _after(_lookup.mro_of(t, receiver.value if is_class else receiver.cls), vt.start.value)
-    if is_class and after is None:
-        is_class, after = False, _after(_lookup.mro_of(t, receiver.cls), vt.start.value)
-    if after is None or name == "__class__":  # unbound: it has attributes of its own alone
-        raise t.unsupported("c-attribute", f"attribute {name} of a super object")
-    raw, source = _lookup.mro_lookup(t, after, name)
-    if source is None and name in vars(super):
-        raise t.unsupported("c-attribute", f"attribute {name} of a super object")
-    if source is None:
-        throw(AttributeError, f"'super' object has no attribute '{name}'")
-    return (
-        bind_to_class(t, raw, source, receiver)
-        if is_class
-        else bind(t, raw, source, receiver, name)
-    )
 
 
 def special(t: Space, vt: VariableTracker, name: str) -> Any:

@@ -47,6 +47,7 @@ from stator_variables._protocols import _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _torch_calls
+from stator_variables._tensors._recorded_functions import is_recorded
 from stator_variables._trace._capture_state import Notes
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a, real_of
 from stator_variables._trackers import (
@@ -143,6 +144,7 @@ def as_a_whole(frame: Frame) -> OperationSteps:
 def frame_for(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Frame:
     """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
     defaults, kwdefaults = function_defaults(t, function)
+
     try:
         slots = bind_arguments(
             function.code,
@@ -158,6 +160,7 @@ def frame_for(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Frame:
         if function.source is not None:
             t.guard(AttrSource(function.source, "__qualname__"), Equals(function.qualname))
         throw(TypeError, str(error))
+
     return function_frame(t, function, slots)
 
 
@@ -235,7 +238,7 @@ def _as_known(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:
         return found
     if (handler := _handler(t, target)) is not None:
         return given(handler(t, list(args), kwargs))
-    if _torch_calls.is_recorded(target):
+    if is_recorded(target):
         return _torch_calls.call_recorded(t, target, list(args), kwargs)
     found = _folding.fold_numbers(t, target, args, kwargs)
     return _by_library(t, target, args, kwargs) if found is MISSING else found
@@ -363,6 +366,7 @@ def allocate(t: Space, cls_vt: Any, new: object, args: Args, kwargs: Kwargs) -> 
             f"Can't instantiate abstract class {name_of(t, cls)} {before} "
             f"abstract method{plural} {names}",
         )
+
     if guarded_lookup(t, cls, "__del__") is not MISSING:
         raise t.unsupported("construction", f"making a {cls.__qualname__}, which has a finalizer")
     if (
@@ -373,6 +377,7 @@ def allocate(t: Space, cls_vt: Any, new: object, args: Args, kwargs: Kwargs) -> 
         raise t.unsupported(
             "construction", f"making an instance of {cls.__qualname__}, a class of C"
         )
+
     if (tracker := _storage(t, cls, new, args, kwargs)) is MISSING:
         raise t.unsupported(
             "construction",
@@ -396,6 +401,7 @@ def _storage(t: Space, cls: type, new: Any, args: Args, kwargs: Kwargs) -> Any:
         types.SimpleNamespace.__new__,
     ):  # properties can only be read
         return ObjectTracker(cls)
+
     if (
         new in (dict.__new__, collections.OrderedDict.__new__)
         or new is collections.defaultdict.__new__
@@ -405,6 +411,7 @@ def _storage(t: Space, cls: type, new: Any, args: Args, kwargs: Kwargs) -> Any:
         return ListTracker([], cls)
     if new is collections.deque.__new__:
         return DequeTracker([], cls)
+
     if new is _NEW_TENSOR and not kwargs and not any(is_a(vt, SubclassTracker) for vt in args):
         construct = t.handlers.get(torch.Tensor)
         return MISSING if construct is None else _subclasses.around(t, construct(t, args, {}), cls)

@@ -62,9 +62,11 @@ def _call_len(t: Space, vt: VariableTracker) -> OperationSteps:
     vt = vt.counted()
     if not overrides(t, vt.cls, "__iter__", "__len__"):
         return
+
     for name in ("__len__", "__length_hint__"):
         if (method := t.special(vt, name)) is MISSING:
             continue
+
         try:
             found = (yield from settle(t.call((yield from settle(method)), []))).constant()
         except Raised as raised:

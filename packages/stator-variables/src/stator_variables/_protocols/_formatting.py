@@ -34,6 +34,7 @@ def format_value(
         return folded
     if not text and value.is_known and not overrides(t, value.cls, "__format__"):
         return (yield from settle(convert(t, value, "s")))
+
     plain = plain_if_inherited(t, value, "__format__", "__str__", "__repr__")
     if plain is not value:
         return (yield from settle(format_value(t, plain, "", spec)))
@@ -54,6 +55,7 @@ def convert(t: Space, value: Any, conversion: str) -> Result:
         folded := t.fold({"s": str, "r": repr, "a": ascii}[conversion], [value], {})
     ) is not MISSING:
         return folded
+
     names = ("__str__", "__repr__") if conversion == "s" else ("__repr__",)
     if value.base is type and not overrides(t, value.cls, *names):
         return ConstantTracker(repr(value.value))
@@ -66,6 +68,7 @@ def convert(t: Space, value: Any, conversion: str) -> Result:
         return after(
             convert(t, value, "r"), lambda text: ConstantTracker(_escaped(known_text(t, text)))
         )
+
     name = _CONVERSIONS[conversion]
     if name == "__repr__" and _attributes.may_refuse(t, guarded_lookup(t, value.cls, name)):
         raise t.unsupported(

@@ -101,6 +101,7 @@ def is_abc_subclass(t: Space, cls: type, base: type) -> bool:
                 "class-definition", f"whether a {cls.__qualname__} fits a protocol made here"
             )
         return found
+
     for known in (cls,) if id(cls) not in t.heap.made else cls.__mro__:
         if id(known) not in t.heap.made:
             derived = CapturedSource(known.__qualname__, known)

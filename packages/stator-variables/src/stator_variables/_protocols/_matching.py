@@ -52,6 +52,7 @@ def match_class(
     if positional is None:
         found.append(subject)
         positional = []
+
     wanted = [*positional, *(name.constant() for name in names.items)]
     if len(set(wanted)) < len(wanted):
         raise t.unsupported(
@@ -79,6 +80,7 @@ def _positional_names(t: Space, cls: ClassTracker, count: int) -> OperationSteps
         raise t.unsupported(
             "bad-arguments", f"a __match_args__ of {cls.value.__name__} that is no tuple of names"
         )
+
     if len(args.items) < count:
         allowed = len(args.items) or int(issubclass(cls.value, _SELF_MATCHING))
         s = "" if allowed == 1 else "s"

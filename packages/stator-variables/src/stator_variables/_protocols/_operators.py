@@ -86,6 +86,7 @@ def binary(t: Space, symbol: str, left: VariableTracker, right: Any) -> Result:
     name, plain, augmented = ARITHMETIC[symbol.removesuffix("=")]
     if (found := _number_of_numpy.computed(t, plain, [left, right])) is not MISSING:
         return found
+
     left, right = _computable(t, symbol, left, right)
     if name in ("pow", "lshift", "rshift"):
         if name != "pow" and _symbolic.is_by_constant(left, right):
@@ -95,6 +96,7 @@ def binary(t: Space, symbol: str, left: VariableTracker, right: Any) -> Result:
         left, right = _symbolic.as_words(t, name, left, right)
     if name in ("and", "or", "xor") and _symbolic.is_masked(left, right):
         return _of_bits(t, symbol, left, right)
+
     makes_text = left.cls is str and symbol[0] in "+%" and _number.has_texts((left, right))
     function = augmented if in_place else plain
     if not makes_text and (found := _operated(t, function, left, right)) is not MISSING:
@@ -117,6 +119,7 @@ def _of_bits(t: Space, symbol: str, left: Any, right: VariableTracker) -> Result
             _number.as_constant(t, left),
             _number.as_constant(t, right),
         )
+
     of_number, of_rest, more = _BITS[symbol[0], is_high]
     rest = binary(t, "%", number, ConstantTracker(size))
     terms = [
@@ -399,6 +402,7 @@ def truth(t: Space, vt: Any) -> Result:
         return bool(vt.value)
     if vt.base in _CONTAINERS and not _shows_itself(t, vt.cls):
         return bool(_list.has_more(t, vt) or vt.contents(t))
+
     if vt.is_symbolic:
         return _truth_of_number(t, vt)
     if vt.base is Tensor and not t.state(Overrides).modes:

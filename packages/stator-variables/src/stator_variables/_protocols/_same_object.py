@@ -39,6 +39,7 @@ def same_object(t: Space, left: Any, right: Any) -> bool:
             _number.as_constant(t, left),
             _number.as_constant(t, right),
         )
+
     if left.is_known and right.is_known:
         return left.cls is right.cls and (left.value is right.value or _same_atom(left, right))
     if issubclass(left.cls, weakref.ref) and all(_is_only_reference(t, vt) for vt in (left, right)):

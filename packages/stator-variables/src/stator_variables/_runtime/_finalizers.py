@@ -183,6 +183,7 @@ def hold_plain_values(
     others: dict[int, object] = {}
     iterated: set[int] = set()
     seen: set[int] = set()
+
     for value in found:
         cls = type(value)
         if cls is tuple or cls is CellType:
@@ -192,9 +193,8 @@ def hold_plain_values(
         if held is None and sys.getrefcount(value) > _FEWEST:
             others[identity(value)] = value
             continue
-        if held is None:
-            held = _held_by_simple_object(value, cls)
-        if held is None:
+
+        if held is None and (held := _held_by_simple_object(value, cls)) is None:
             return False
         if not held or (number := identity(value)) in seen:
             continue
@@ -308,11 +308,13 @@ def dying_with(waiting: dict[int, object], released: Mapping[int, int]) -> list[
     Objects with other references, and their referents, live on. None: LIMIT was exceeded.
     """
     gone, dying = dict(released), dict[int, object]()
+
     while len(waiting) + len(dying) <= LIMIT:
         # The table and the caller refer to each besides.
         fallen = [i for i in waiting if sys.getrefcount(waiting[i]) <= gone.get(i, 0) + 2]
         if not fallen:
             return [*dying.values()]
+
         latest = [waiting.pop(i) for i in fallen]
         dying.update(zip(fallen, latest, strict=True))
         each: object = None
@@ -324,6 +326,7 @@ def dying_with(waiting: dict[int, object], released: Mapping[int, int]) -> list[
             ):
                 waiting[number] = each
         each = None  # references of our own are not counted
+
     return None
 
 
@@ -392,8 +395,10 @@ def _referents(holders: list[object]) -> list[object]:
     """Return what these refer to, apart from plain values."""
     found: list[object] = []
     rest: list[object] = []
+
     for holder in holders:
         cls = type(holder)
+
         if identity(cls) in _ITERABLE:
             found += holder  # type: ignore[arg-type]
         elif cls is dict:
@@ -406,6 +411,7 @@ def _referents(holders: list[object]) -> list[object]:
             found += _parts(holder)
         else:
             rest.append(holder)
+
     if rest:
         found += gc.get_referents(*rest)
     return [each for each in found if identity(type(each)) not in _PLAIN]

@@ -109,6 +109,7 @@ class _Writer:
             return
 
         name = self._bind(value, expression, hint)
+
         if cls is tuple:
             self._add_tuple(value, name)
         elif cls is CellType:

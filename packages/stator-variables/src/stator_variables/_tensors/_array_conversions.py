@@ -58,6 +58,7 @@ def from_array(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Result:
     """A tensor made of an array: what is no array is for torch alone."""
     if not (args and is_a(args[0], ArrayTracker)):
         return _torch_calls.call_recorded(t, of, args, _with_dtype(t, of, args, kwargs))
+
     array, *more = args
     kwargs = {name: vt for name, vt in kwargs.items() if not is_none(vt)}
     if (
@@ -69,6 +70,7 @@ def from_array(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Result:
         raise t.unsupported(
             "numpy", f"{of.__name__}() of an array, with arguments, or of one that goes backwards"
         )
+
     copies = of is torch.tensor
     is_memory = _has_memory_of_arrays(array.tensor.example)
     # its tensor is to start where the array does

@@ -27,6 +27,7 @@ from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _array_operands, _tensor_operators, _torch_calls
 from stator_variables._tensors._array_sample import NAMES, hint_of, sample_of, sizes_of
+from stator_variables._tensors._recorded_functions import is_recorded
 from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
@@ -76,6 +77,7 @@ def compute(
     args = _array_operands.operands(t, function, args)
     if function is operator.getitem or (function is operator.setitem and args[2] is not args[1]):
         step.key = args[1]
+
     try:
         expected = step.sampled(function, args, kwargs)
         made = MISSING if step.samples else step.made(expected)
@@ -97,6 +99,7 @@ def compute(
         raise t.unsupported(
             "numpy", f"{_name(function)}: {type(error).__name__}: {error}"
         ) from error
+
     return step.result(expected, found, _name(function))
 
 
@@ -161,6 +164,7 @@ class _Step(TorchFunctionMode):
             if is_index and vt.example.node.hint is not None:
                 return self._bound(vt, array, value)
             vt = _number.as_constant(self.t, vt)
+
         if is_a(vt, ArrayTracker):
             return array(vt)
         if is_a(vt, TupleTracker | ListTracker) and vt.cls in (tuple, list, torch.Size):
@@ -202,6 +206,7 @@ class _Step(TorchFunctionMode):
             raise self.t.unsupported(
                 "numpy", f"{_name(function)} with arguments that decide how it computes"
             )
+
         given = [_array_operands.dtype_of(vt) for vt in operands]
         for vt, dtype in zip(
             operands, ufunc.resolve_dtypes((*given, *[None] * ufunc.nout)), strict=False
@@ -239,7 +244,7 @@ class _Step(TorchFunctionMode):
         name, kwargs = func.__name__, kwargs or {}
         if name == "__get__" and func.__self__.__name__ in ("T", "mT", "H", "mH", "real", "imag"):
             return self._kept(self.t.graph.attribute(self._traced(args[0]), func.__self__.__name__))
-        if name in _torch_calls.METADATA or name in _METADATA or not _torch_calls.is_recorded(func):
+        if name in _torch_calls.METADATA or name in _METADATA or not is_recorded(func):
             return func(*args, **kwargs)
         if func in (torch.tensor, torch.as_tensor) and "dtype" not in kwargs:
             # under the default of the layer, which is NumPy's
@@ -307,6 +312,7 @@ class _Step(TorchFunctionMode):
             or expected.dtype not in DTYPES
         ):
             return MISSING
+
         if not expected.flags.writeable or any(step < 0 for step in expected.strides):
             return MISSING
         traced = self.t.graph.call(
@@ -318,6 +324,7 @@ class _Step(TorchFunctionMode):
     def result(self, expected: Any, found: Any, name: str) -> Any:
         if expected is None:
             return NONE
+
         if (
             type(expected) in (tuple, list)
             and isinstance(found, tuple | list)
@@ -329,6 +336,7 @@ class _Step(TorchFunctionMode):
                 for example, got in zip(expected, found, strict=True)
             }
             return kind([once[id(example)] for example in expected], type(expected))
+
         tensor = found.tensor if isinstance(found, layer.ndarray) else found
         if not isinstance(tensor, Tensor):
             raise self.t.unsupported("numpy", f"{name}, which gives a {type(expected).__name__}")
@@ -352,12 +360,14 @@ class _Step(TorchFunctionMode):
             pair = f"a {type(expected).__name__} ({metadata}), and {example.dtype}"
             detail = f"{name} gives {pair} ({sizes_of(example.shape)}) in torch's NumPy layer"
             raise self.t.unsupported("numpy", detail)
+
         shares = [
             _storage(vt.tensor.example) == _storage(example) for vt, _ in self.samples.values()
         ]
         agreed = [
             is_array and NUMPY.may_share_memory(expected, made) for _, made in self.samples.values()
         ]
+
         traced = self.traced[id(example)]
         if is_array and not _alike(expected, example):
             fixed = expected.flags.writeable and expected.flags.c_contiguous
@@ -366,6 +376,7 @@ class _Step(TorchFunctionMode):
                     "numpy", f"{name}, which torch's NumPy layer lays out in another way"
                 )
             traced = self.t.graph.call("contiguous", [traced], {})
+
         if any(shares) and not any(agreed):
             traced = self.t.graph.call("clone", [traced], {})
         elif shares != agreed and example.numel():

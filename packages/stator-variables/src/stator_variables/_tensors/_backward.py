@@ -197,6 +197,7 @@ def _refuse_observed(t: Space) -> None:
         t.guard(CallSource(saves_by_hooks), Equals(False))
     if t.state(Hooks).calls:
         raise _refusal(t, "a hook that was registered before it")
+
     is_checked: Any = t.call(BuiltinTracker(torch.is_anomaly_enabled), [])
     before = _native.set_autograd_compiler(None, False)
     _native.set_autograd_compiler(*before)

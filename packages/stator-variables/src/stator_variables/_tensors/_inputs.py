@@ -38,6 +38,7 @@ def build_tensor(t: Space, real: Tensor, source: Source) -> VariableTracker:
         raise t.unsupported(
             "no-fake-tensor", f"{source} is a view whose base was written to with gradients"
         )
+
     t.keep_apart(source, real)
     guard_tangent(t, real, source)
     dims = t.policy.dims(source, real)
@@ -69,6 +70,7 @@ def build_subclass(t: Space, real: Any, source: Source) -> VariableTracker:
     if _wrappers.is_wrapper(type(real)):
         wrapper: VariableTracker = _wrappers.build(t, real, source)
         return wrapper
+
     dispatches = type(real).__torch_dispatch__ is not Tensor.__torch_dispatch__
     if dispatches or is_lazy(real) or torch.is_inference_mode_enabled():
         raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")

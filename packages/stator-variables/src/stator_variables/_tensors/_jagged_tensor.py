@@ -90,6 +90,7 @@ def build(t: Space, real: Any, source: Source) -> Any:
         NONE if part is None else t.wrap(part, AttrSource(source, name))
         for name, part in (("_offsets", real._offsets), ("_lengths", real._lengths))
     ]
+
     ragged = ConstantTracker(real._ragged_idx)
     bounds = [_bound(t, read, real, source) for read in (shortest_of, longest_of)]
     made = _torch_calls.record_without_modes(t, nested_view, [values, *parts, ragged, *bounds], {})

@@ -84,6 +84,7 @@ def _made(
     if requires_grad and not (example.is_floating_point() or example.is_complex()):
         detail = f"a {cls.__name__} of {example.dtype}, which cannot require gradients"
         raise t.unsupported("operator-error", detail)
+
     made = NewLeaf(cls, shape, example.dtype, example.device, requires_grad)
     real, source = made(), CallSource(made)
     t.state(NewLeaves).are_made = True

@@ -34,6 +34,7 @@ from stator_variables._tensors._override import (
     override_arguments,
     overriding,
 )
+from stator_variables._tensors._recorded_functions import is_recorded
 from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
@@ -73,6 +74,7 @@ def call(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:
         return MISSING
     if in_python and not (t.state(Overrides).modes or t.state(Overrides).subclasses):
         return MISSING
+
     operands = (*args, *kwargs.values())
     found = overriding(operands)  # those that were not looked at yet, too
     if has_override(t, found):
@@ -98,8 +100,7 @@ def _is_of_torch(target: object) -> bool:
         return False
     # the metaclass of a class may define what is read of it
     is_method = not isinstance(target, type) and getattr(target, "__objclass__", None) is BASE
-    is_recorded = is_method or _torch_calls.is_recorded(target)
-    return is_recorded or any(target is each for each in _DISPATCHING)
+    return is_method or is_recorded(target) or any(target is each for each in _DISPATCHING)
 
 
 # -- without an override ---------------------------------------------------------------------------
@@ -181,6 +182,7 @@ def dispatch(
             raise t.unsupported(
                 "operator-error", "a function of torch that dispatches to a mode repeatedly"
             )
+
         method = yield from settle(t.get_attribute(vt, OVERRIDE))
         active = modes[:-1] if vt in modes else modes
         result = yield from with_overrides(
@@ -191,6 +193,7 @@ def dispatch(
         )
         if not (is_a(result, ConstantTracker) and result.value is NotImplemented):
             return result
+
     raise t.unsupported(
         "operator-error", "a function of torch that no class among its arguments implements"
     )

@@ -58,6 +58,7 @@ def apply(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Result:
         return args[0]
     if target in KNOWN_OF_FINITE and (args[0].cls is int or args[0].source is not None):
         return ConstantTracker(KNOWN_OF_FINITE[target])  # a float that is an input is guarded
+
     if target is float.is_integer:  # fx cannot write down the function that torch has for it
         return _torch_calls.record(
             t, operator.eq, [args[0], _torch_calls.record(t, math.floor, args)]

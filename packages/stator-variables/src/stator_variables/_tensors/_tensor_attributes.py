@@ -51,6 +51,7 @@ def read(t: Space, vt: Any, name: str) -> Result:
     if name in _VIEWS:
         owner = vt.shown if name == "data" else _torch_calls.argument(t, vt)
         return _torch_calls.from_traced(t, t.graph.attribute(owner, name), [vt])
+
     if name == "grad_fn" and vt.node is not None:
         return vt.node
     if name in ("grad", "grad_fn"):
@@ -72,6 +73,7 @@ def _autograd(t: Space, vt: Any, name: str) -> Any:
         raise t.unsupported(
             "tensor-attribute", "the attribute grad of a tensor that gets none: torch warns"
         )
+
     if name == "grad" and vt.grad is not MISSING:
         return vt.grad
     if is_as_before and name == "grad":
@@ -201,6 +203,7 @@ def write(t: Space, vt: TensorTracker, name: str, value: Any) -> Result:
         return _torch_calls.record(t, "copy_", [read(t, vt, name), value])
     if hasattr(Tensor, name):
         raise t.unsupported("tensor-attribute-write", f"setting {name} of a tensor")
+
     if vt.namespace is None:
         own(t, vt, name)
     if vt.namespace is None:

@@ -3,12 +3,10 @@
 import enum
 import operator
 import sys
-import types
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from stator_bytecode import Result, Unsupported
 from stator_guards import Equals, SizeSource
 from torch import SymBool, SymFloat, SymInt
@@ -26,6 +24,7 @@ from stator_variables._tensors import _new_leaves, _wrappers
 from stator_variables._tensors._global_mode import GlobalModes
 from stator_variables._tensors._indexing_mode import depth_of_indexing
 from stator_variables._tensors._jagged_parts import note_parts
+from stator_variables._tensors._recorded_functions import TENSOR_PYTHON_METHODS
 from stator_variables._trace._graph import GraphValue
 from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
@@ -47,80 +46,6 @@ METADATA = frozenset(
 )
 """Tensor methods that only read metadata: answered from the fake tensor, no node."""
 
-NOT_RECORDED = frozenset(
-    "numpy data_ptr storage untyped_storage __reduce_ex__ __repr__ __deepcopy__ backward "
-    "register_hook tolist __array__ __format__ __str__ __hash__ __bool__ __contains__ __iter__ "
-    "retain_grad share_memory_ __dlpack__ resize_ set_ requires_grad_ apply_ map_ map2_ "
-    "register_post_accumulate_grad_hook __torch_function__ as_subclass _make_subclass is_set_to "
-    "__setstate__ __dir__ __reversed__ __rdiv__ type __len__".split()
-)
-
-_C: Any = torch._C  # its stubs lack three of these
-_C_NAMESPACES = (
-    _C._VariableFunctions,
-    _C._nn,
-    _C._special,
-    _C._linalg,
-    _C._fft,
-    _C._nested,
-    _C._sparse,
-)
-_PYTHON_MODULES = ("torch.nn.functional", "torch.functional")
-_OVERRIDE_CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
-_INLINED_FUNCTIONAL = frozenset(
-    getattr(F, name) for name in (*_OVERRIDE_CHECKS, "handle_torch_function")
-)
-
-
-def _recorded_functions() -> frozenset[Any]:
-    found: set[Any] = set()
-    for namespace in _C_NAMESPACES:
-        named = [getattr(namespace, name) for name in dir(namespace) if not name.startswith("__")]
-        found |= {value for value in named if callable(value)}
-    for module in (F, torch.functional):
-        for value in [*vars(module).values()]:
-            if isinstance(value, types.FunctionType) and value.__module__ in _PYTHON_MODULES:
-                found.add(value)
-    found |= {
-        torch.tensor,
-        torch.sym_max,
-        torch.sym_min,
-        torch.sym_not,
-        torch.sym_ite,
-        torch.sym_int,
-        torch.sym_float,
-    }
-    found -= {
-        torch.is_grad_enabled,
-        torch.get_default_dtype,
-        torch.result_type,
-        torch.can_cast,
-        torch.promote_types,
-    }
-    return frozenset(found - _INLINED_FUNCTIONAL)
-
-
-RECORDED = _recorded_functions()
-_TENSOR_PYTHON_METHODS = frozenset(
-    value
-    for name, value in vars(torch.Tensor).items()
-    if isinstance(value, types.FunctionType)
-    and name not in {*NOT_RECORDED, "unflatten"}  # in C that is recorded
-)
-
-
-def is_recorded(target: Any) -> bool:
-    """Return True if a call of `target` is one node of the graph."""
-    kind = type(target)
-    if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
-        return target.__objclass__ is torch._C.TensorBase and target.__name__ not in NOT_RECORDED
-    if kind in (torch._ops.OpOverload, torch._ops.OpOverloadPacket):
-        return True
-    try:
-        return target in RECORDED or target in _TENSOR_PYTHON_METHODS
-    except TypeError:
-        return False
-
 
 def call_recorded(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:
     if getattr(target, "__name__", "") in METADATA and args and is_a(args[0], TensorTracker):
@@ -132,7 +57,7 @@ def node_target(target: Any) -> object:
     """Return the target of a node: for a method of tensors its name."""
     is_method = (
         getattr(target, "__objclass__", None) is torch._C.TensorBase
-        or target in _TENSOR_PYTHON_METHODS
+        or target in TENSOR_PYTHON_METHODS
     )
     return target.__name__ if is_method else target
 
@@ -148,6 +73,7 @@ def record(t: Space, target: object, args: Args, kwargs: Kwargs | None = None) -
         target = torch._refs.tensor  # the C function reads the numbers
     if target == "new" and not kwargs and len(args) == 2 and args[1].cls is torch.Size:
         target = "new_empty"  # a size is a tuple in the graph, and a tuple is content to `new`
+
     if (
         target in _SETTING
         and is_number_of_numpy(args[-1].cls)
@@ -199,6 +125,7 @@ def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -
         raise t.unsupported("graph-result", "an operator whose `out` is a parameter made here")
     plain = [argument(t, arg) for arg in args]
     named = {name: argument(t, arg) for name, arg in kwargs.items()}
+
     try:
         reads = t.policy.draws_numbers
         if reads and target == "item" and _computes_with_numbers(t):
@@ -285,6 +212,7 @@ def argument(t: Space, vt: VariableTracker) -> Any:
         return vt.traced
     if is_a(vt, ConstantTracker):
         return _plain_number(t, vt.value) if is_number_of_numpy(type(vt.value)) else vt.value
+
     if is_a(vt, SequenceTracker):
         _refuse_own_items(t, vt)
     if is_a(vt, TupleTracker):
@@ -295,6 +223,7 @@ def argument(t: Space, vt: VariableTracker) -> Any:
         return slice(*(argument(t, _as_number(t, part)) for part in vt.parts))
     if is_a(vt, DictTracker) and vt.cls is dict:
         return {key.constant(): argument(t, value) for key, value in t.items(vt)}
+
     if is_a(vt, ClassTracker | BuiltinTracker):
         return vt.value
     if (plain := plain_value(t, vt)) is not vt:
@@ -345,6 +274,7 @@ def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> A
         return vt
     if isinstance(example, SymInt | SymFloat | SymBool):
         return _of_moderate_size(t, number(t, traced), operands)
+
     if isinstance(example, tuple | list):
         parts = [from_traced(t, t.graph.project(traced, i), operands) for i in range(len(example))]
         kind = TupleTracker if isinstance(example, tuple) else ListTracker

@@ -48,6 +48,7 @@ def construct(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
         return _torch_calls.record_without_modes(t, torch.ops.aten.alias.default, [first], {})
     if len(args) == 1 and is_a(first, SequenceTracker) and first.cls in (list, tuple):
         return _torch_calls.record(t, torch.tensor, [first], named)
+
     if len(args) == 1 and is_a(first, ArrayTracker) and first.tensor.example.dim():
         return _array_conversions.from_array(t, args, named, torch.as_tensor)
     sizes = first.items if len(args) == 1 and getattr(first, "cls", None) is torch.Size else args
@@ -239,6 +240,7 @@ def call_by_name(t: Space, args: Args, kwargs: Kwargs) -> Result:
     module = module_of(function)
     if function.__name__ == "is_compiling" and module.startswith("torch._dynamo"):
         return is_compiling(t, [], {})
+
     if module == "torch.fx.experimental.symbolic_shapes" and len(args) == 1:
         if function.__name__ == "is_nested_int" and is_a(args[0], ConstantTracker | NumberTracker):
             vt = args[0]
@@ -248,6 +250,7 @@ def call_by_name(t: Space, args: Args, kwargs: Kwargs) -> Result:
             if function.__name__ in ("guard_or_false", "guard_or_true") and args[0].cls is bool
             else MISSING
         )
+
     if (
         function.__name__ == "mark_static"
         and module == "torch._dynamo.decorators"

@@ -72,6 +72,7 @@ def build(t: Space, real: Any, source: Source) -> TensorTracker:
     dims = t.policy.dims(source, real)
     if shape is MISSING or torch.is_inference_mode_enabled() or any(dim.strict for dim in dims):
         raise t.unsupported("tensor-subclass", f"an input of class {cls.__qualname__}")
+
     t.guard(source, TypeIs(cls))
     guarded_lookup(t, cls, "__torch_dispatch__")
     whole = CallSource(shape_of, source)
@@ -156,6 +157,7 @@ def shape_of(wrapper: Any) -> Any:
         return Tensor if wrapper.layout is torch.strided else MISSING
     if not is_wrapper(type(wrapper)) or wrapper.layout is not torch.strided:
         return MISSING
+
     try:
         (names, context), (_, again) = wrapper.__tensor_flatten__(), wrapper.__tensor_flatten__()
         inner = [getattr(wrapper, name) for name in names]
@@ -202,6 +204,7 @@ def _key(value: Any, again: Any) -> object:
         return kind, *map(_key, value, again)
     if kind is dict and value is not again:
         return kind, *((_key(name, name), _key(item, again[name])) for name, item in value.items())
+
     immutable = kind in _ATOMS or isinstance(value, type | enum.Enum | types.FunctionType)
     by_value = getattr(kind, "__hash__", None) not in (None, object.__hash__)
     if not immutable and (not by_value or isinstance(value, Tensor | torch.SymInt)):

@@ -113,6 +113,7 @@ class Heap:
                 if id(cls) in classes and not is_known:
                     group.append(source)
                     known.add(identity)
+
         for sources in groups.values():
             first = next((each for each in sources if type(each) is not CapturedSource), None)
             if len(sources) > 1 and first is not None:

@@ -162,6 +162,7 @@ class _Pickler(pickle.Pickler):
             return self.writer.number(value)
         if cls is ParameterSource:
             return _PARAMETER, value.parameter
+
         if cls is dict:
             is_namespace = "__name__" in value and path_to(value) is not None
             return self.writer.number(value) if is_namespace else None

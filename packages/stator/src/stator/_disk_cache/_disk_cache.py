@@ -120,6 +120,7 @@ class Lookup:
                 self.notes.append(FROM_CACHE)
                 self.is_found = True
                 return found
+
         if not names:
             self.notes += self._differences(self.store)
         return None

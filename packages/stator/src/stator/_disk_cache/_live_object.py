@@ -59,6 +59,7 @@ def described(value: Any) -> Description:
         return "code", value.co_qualname, of_code(value)
     if issubclass(cls, types.ModuleType):
         return "module", value.__name__
+
     if issubclass(cls, type):
         return "class", value.__module__, value.__qualname__, _version(value.__module__)
     if cls in _IN_C:

@@ -102,6 +102,7 @@ def build_iterator(t: Space, real: object, source: Source) -> VariableTracker:
                 "existing-iterator", f"a reversed {type(over).__name__} from outside"
             )
         t.guard(ItemSource(CallSource(operands, source), 0), TypeIs(type(over)))
+
     _dict_entries.refuse_user_key_order(t, over)
     try:
         left = ahead(real)
