@@ -31,7 +31,7 @@ Program = Callable[..., Any]
 CAPTURED: list[Program] = []
 BROKEN: list[Program] = []
 UNCOMPILED = {"uncompiled": "allow"}
-"""What gives a DTensor with gradients runs natively under a compiler."""
+"""What writes to a DTensor with gradients, or gives one twice, runs natively under a compiler."""
 
 
 @pytest.fixture(scope="module")
@@ -352,6 +352,61 @@ def test_local_tensor_of_a_parameter_is_marked_as_one(mesh: Any) -> None:
         assert type(local) is Tensor
         assert isinstance(local, nn.Parameter)
         assert local.data_ptr() == layer.weight.to_local().data_ptr()
+
+
+# -- gradients of results --------------------------------------------------------------------------
+def two_results(d: Any, x: Any) -> Any:
+    return (d * 2).sin(), d.sum(0), x * 3
+
+
+def as_local(results: Any) -> Any:
+    return sum(each.to_local().sum() for each in results[:2]) + results[2].sum()
+
+
+def summed_whole(results: Any) -> Any:
+    return sum((each * 2).sum().full_tensor() for each in results[:2])
+
+
+def first_alone(results: Any) -> Any:
+    return results[0].to_local().sum()
+
+
+def redistributed_whole(results: Any) -> Any:
+    whole = [each.redistribute(placements=[Replicate()]) for each in results[:2]]
+    return sum((each * each).sum().to_local() for each in whole)
+
+
+def gradients(f: Any, mesh: Any, loss: Any, **options: Any) -> Any:
+    """Return the gradients of two steps, each differentiated twice."""
+    x = torch.linspace(-1, 1, 9).reshape(3, 3).requires_grad_()
+    d = distribute_tensor(x.detach() + 0.5, mesh["tp"], [Shard(0)]).requires_grad_()
+    for _ in range(2):
+        value = loss(f(d, x))
+        found = torch.autograd.grad(value, (d, x), allow_unused=True, **options)
+        value.backward()
+    return described([d.grad, x.grad, *found])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"retain_graph": True}, pytest.param({"create_graph": True}, marks=pytest.mark.slow)],
+)
+@pytest.mark.parametrize("loss", [as_local, summed_whole, first_alone, redistributed_whole])
+def test_gradients_of_results_are_compiled(loss: Any, options: Any, mesh: Any) -> None:
+    """A gradient that is placed otherwise than its result, or missing, is not converted."""
+    forbids: Any = {"uncompiled": "error"}
+    compiled = stator.compile(two_results, backend="aot_eager", fullgraph=True, options=forbids)
+    expected = gradients(two_results, mesh, loss, **options)
+    assert gradients(compiled, mesh, loss, **options) == expected
+
+
+def test_backward_without_its_graph_raises_as_plainly(mesh: Any) -> None:
+    d = distribute_tensor(torch.ones(2, 2), mesh["tp"], [Shard(0)]).requires_grad_()
+    for f in (torch.exp, stator.compile(torch.exp, backend="aot_eager")):
+        total = f(d).to_local().sum()
+        total.backward()
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            total.backward()
 
 
 # -- what is relied on -----------------------------------------------------------------------------

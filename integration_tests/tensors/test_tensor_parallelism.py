@@ -82,7 +82,18 @@ def uneven(mesh: Any) -> tuple[Any, tuple[Tensor, ...]]:
     return f, (weight.requires_grad_(),)
 
 
-PROGRAMS = {tensor_parallel: 9, sequence_parallel: 14, mapped: 9, uneven: 6}
+def distributed_result(mesh: Any) -> tuple[Any, tuple[Tensor, ...]]:
+    """A result that stays distributed: its gradient is placed as it is, or as a whole."""
+    weight = distribute_tensor(torch.linspace(-1, 1, 64).reshape(8, 8), mesh, [Shard(0)])
+    given = distribute_tensor(torch.linspace(-2, 2, 32).reshape(4, 8), mesh, [Replicate()])
+
+    def f(x: Any, w: Any) -> Any:
+        return nn.functional.linear(x, w).relu()
+
+    return f, (given, weight.requires_grad_())
+
+
+PROGRAMS = {tensor_parallel: 9, sequence_parallel: 14, mapped: 9, uneven: 6, distributed_result: 2}
 """The programs, with the number of operators in the graph."""
 
 
@@ -100,7 +111,8 @@ def _process(rank: int, meeting: str) -> None:
         torch.manual_seed(0)
         f, args = program(mesh)
         counting = Counting()
-        backends = (counting, "aot_eager") if program is tensor_parallel else (counting,)
+        is_compiled = program in (tensor_parallel, distributed_result)
+        backends = (counting, "aot_eager") if is_compiled else (counting,)
         for backend in backends:
             compiled: Any = stator.compile(f, backend=backend, fullgraph=True)
             for _ in range(2):
@@ -115,7 +127,9 @@ def _process(rank: int, meeting: str) -> None:
 def step(called: Any, f: Any, args: tuple[Tensor, ...]) -> Any:
     """Return the result of a call, and the gradients of all leaves."""
     result = called(*args)
-    result.sum().backward()
+    total = result.sum()
+    total = total.full_tensor() if isinstance(total, DTensor) else total
+    total.backward()
     parameters = [*f.parameters()] if isinstance(f, nn.Module) else []
     leaves = [*parameters, *(arg for arg in args if arg.requires_grad)]
     found = [described(each) for each in (result, *(leaf.grad for leaf in leaves))]

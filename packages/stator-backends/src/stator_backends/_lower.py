@@ -42,12 +42,14 @@ from ._contracts._freed_history import cut_freed_history, with_freed_history
 from ._contracts._history import begin_with_gradients, with_gradients_on
 from ._contracts._late_writes import LateWrite, defer_writes, with_late_writes, write_in_place
 from ._contracts._saved_tensors import retainable_graphs
+from ._contracts._wrapper_gradients import GuessedGradients, takes_guesses
 from ._eager import eager, graph_function
 from ._graph_facts import (
     GraphSnapshot,
     has_lstm,
     results_of,
     tensors_returned,
+    without_metadata,
 )
 from ._graph_spec import GraphSpec, mark_buffers
 from ._pieces._backward import differentiates
@@ -130,6 +132,7 @@ class LoweringOptions(TypedDict, total=False):
     - `add_fake_kernels`: adds the fake kernels of the trace to the mode of the compiler.
     - `hides_floats`: gives a compiler no hint of a symbolic float, so that it cannot specialize on
       it.
+    - `has_effects`: False for a graph that does nothing but compute, and may do so again.
     - `defers_writes`: a graph that raises must not have written to its inputs, as far as that is
       possible: see `Lowered.late`.
     - `regions`: "always" or "auto" if equal blocks of the graph are to be compiled once.
@@ -147,6 +150,7 @@ class LoweringOptions(TypedDict, total=False):
     refuses_writes: bool
     add_fake_kernels: Callable[[FakeTensorMode], None] | None
     hides_floats: bool
+    has_effects: bool
     defers_writes: bool
     regions: str
     writes_repro: bool
@@ -213,6 +217,11 @@ def _lowered(job: _Job, options: LoweringOptions) -> Lowered:
     give_values(job.gm)
     copy_what_is_read(job.gm)
     run_layers_apart(job.gm)
+    if not options.get("has_effects", True) and takes_guesses(job.gm):
+        plain = graph_function(without_metadata(job.gm))
+        guessed = _compiled(job, _layout_guards(job))
+        if not guessed.refused:
+            return evolve(guessed, callable=GuessedGradients(guessed.callable, plain))
     division = Division.by_front_end(job.gm)
     by_writes = Division()
     divide(job.gm, job.spec, by_writes)

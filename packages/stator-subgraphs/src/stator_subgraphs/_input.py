@@ -88,7 +88,8 @@ class Inputs:
         refuse_subclass(tensor, str(source))
         if any(isinstance(held, GraphModule) for held in self.state.held.values()):
             refuse_wrappers([tensor])
-        self.met_meshes |= is_traceable_wrapper_subclass(tensor)
+        if is_traceable_wrapper_subclass(tensor):
+            self._meet_meshes()
         record = self._tensor(TorchSource(sizes), tensor, dims, hint)
         if not is_new_in_each_call(source):
             _mark_static_address(record.traced.node, tensor)
@@ -171,6 +172,12 @@ class Inputs:
         self.described[record.traced.node] = GraphInput(source, record.traced.example, "float")
         return record.traced
 
+    def _meet_meshes(self) -> None:
+        """Begin with caches that have no mesh of the program: a graph has its own of them."""
+        if not self.met_meshes:
+            clear_placement_caches()
+        self.met_meshes = True
+
     def unwrapped_float(self, source: Source, value: float, item: GraphValue) -> GraphValue:
         self._keep(Record(TorchSource(source), value, None, False, item), None)
         return self.memoize(source, item)
@@ -179,7 +186,7 @@ class Inputs:
     def opaque(self, source: Source, value: object, hint: str) -> GraphValue:
         if (known := self.objects.get(id(value))) is not None:
             return known
-        self.met_meshes = True
+        self._meet_meshes()
         fake = maybe_to_fake_obj(self.state.mode, value)
         traced = self._placeholder(hint, fake, TorchSource(source))
         self.described[traced.node] = GraphInput(source, value, "object")

@@ -2,7 +2,8 @@
 
 DTensors keep, for each operator and placements of its operands, the placements of its result, with
 the mesh that was met first. An equal mesh finds it, so that a plain operation after a compilation
-would give a DTensor on the fake of a mesh.
+would give a DTensor on the fake of a mesh. One before gives a compiler meshes that are no inputs of
+its graph.
 """
 
 import sys

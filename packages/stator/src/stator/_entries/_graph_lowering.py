@@ -223,6 +223,7 @@ def _call_backend(
             add_fake_kernels=kernels,
             hides_floats=policy.hides_floats,
             writes_repro=not can_retrace,
+            has_effects=effects.is_observable,
             defers_writes=defers_writes(options, effects),
             regions=options.regions,
             prepared=prepared,
