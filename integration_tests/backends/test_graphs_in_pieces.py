@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import stator
 import torch
+from stator_backends import aot_eager
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -346,3 +347,40 @@ def test_a_jagged_result_beside_one_of_its_values_has_gradients(which: int) -> N
         found.append([weight.grad, *(part.requires_grad for part in results)])
         weight.grad = None
     assert_equal(*found)
+
+
+def turned(x: Tensor, first: Tensor, second: Tensor, log: list[Any]) -> Any:
+    y = x.sin()
+    for weight in (first, second):
+        try:
+            y = doubled(weight.transpose(0, 1).view_as(weight)) @ y
+        except Fault:
+            log.append("caught")
+            y = weight.t() @ y
+        y = y.tanh()
+    return y
+
+
+def test_views_go_with_the_operator_that_uses_them() -> None:
+    results: list[list[str]] = []
+
+    def compiler(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        output = gm.graph.find_nodes(op="output")[0]
+        results.append([str(node.target) for node in output.all_input_nodes])
+        return aot_eager(gm, inputs)
+
+    programs: list[Callable[..., Any]] = [turned, stator.compile(turned, backend=compiler)]
+    for faulty in (False, True, False):
+        found = []
+        for each in programs:
+            FAULTS[:] = [Fault("of the operator")] if faulty else []
+            log: list[Any] = []
+            given = [torch.linspace(-1, 1, 9).view(3, 3).requires_grad_() for _ in "123"]
+            result = each(*given, log)
+            result.sum().backward()
+            found.append([result.detach(), [leaf.grad for leaf in given], log])
+        FAULTS.clear()
+        assert_equal(*found)
+
+    assert len(results) == 2
+    assert not {"transpose", "view_as"} & {name for names in results for name in names}

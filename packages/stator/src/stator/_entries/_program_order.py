@@ -67,9 +67,27 @@ def keep_program_order(captured: CapturedGraph) -> None:
             state = _PieceState()
             continue
         if state.excludes(kinds):
-            node.meta["starts"] = True
+            _with_views_before(node, inputs).meta["starts"] = True
             state = _PieceState()
         state.add(kinds)
+
+
+def _with_views_before(node: Node, inputs: set[int]) -> Node:
+    """Return the first of the views directly before a node. What uses them is behind them: a piece
+    that gave them would give its own input, and take the gradient for it as another tensor."""
+    while _is_view(node.prev) and _kinds_of(node.prev, inputs) == _PieceState():
+        node = node.prev
+    return node
+
+
+def _is_view(node: Node) -> bool:
+    """Return True for a call that gives the memory of an operand."""
+    example = node.meta.get("example_value")
+    if not node.op.startswith("call_") or not isinstance(example, torch.Tensor):
+        return False
+    operands = (each.meta.get("example_value") for each in node.all_input_nodes)
+    memory = {storage_of(each) for each in operands if isinstance(each, torch.Tensor)}
+    return "writes" not in node.meta and storage_of(example) in memory
 
 
 def _memory_of_inputs(captured: CapturedGraph) -> set[int]:
