@@ -103,12 +103,77 @@ def pause(compile: Compile) -> object:
     return _whole(compile, step)
 
 
-@_case("text of a tensor")
-def text_of_tensor(compile: Compile) -> object:
-    def step(x: torch.Tensor) -> tuple[torch.Tensor, str]:
-        return x + 1, f"mean {x.mean():.2f}"
+@_case("the name of the machine")
+def machine(compile: Compile) -> object:
+    import socket
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        return x + len(socket.gethostname())
 
     return _whole(compile, step)
+
+
+@_case("a list of the elements")
+def elements(compile: Compile) -> object:
+    def step(x: torch.Tensor) -> torch.Tensor:
+        return x * len(set(x.flatten().tolist()))
+
+    return _whole(compile, step)
+
+
+@_case("a lock")
+def lock(compile: Compile) -> object:
+    import threading
+
+    mutex = threading.Lock()
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        with mutex:
+            return x + 1
+
+    return _whole(compile, step)
+
+
+@_case("a view from a branch of cond")
+def view_of_branch(compile: Compile) -> object:
+    def step(x: torch.Tensor) -> Any:
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x[:1], (x,))
+
+    return _whole(compile, step)
+
+
+@_case("a size marked dynamic that is fixed")
+def marked(compile: Compile) -> object:
+    def step(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.ones(2, 3)
+
+    x = torch.ones(2, 3)
+    torch._dynamo.mark_dynamic(x, 0)
+    return _whole(compile, step, x)
+
+
+@_case("an attribute that does not exist")
+def attribute(compile: Compile) -> object:
+    def step(x: torch.Tensor) -> Any:
+        return x.sin().shap  # type: ignore[attr-defined]
+
+    return compile(step, backend="eager")(X)
+
+
+@_case("a missing argument")
+def missing(compile: Compile) -> object:
+    def scale(x: torch.Tensor, by: float) -> torch.Tensor:
+        return x * by
+
+    return compile(lambda x: scale(x + 1), backend="eager")(X)  # type: ignore[call-arg]
+
+
+@_case("a missing compiler")
+def no_compiler(compile: Compile) -> object:
+    from torch._inductor import config
+
+    with config.patch({"cpp.cxx": ("no_such_compiler",), "force_disable_caches": True}):
+        return compile(lambda x: (x + 1).relu(), backend="inductor")(X)
 
 
 @_case("a backend that does not exist")

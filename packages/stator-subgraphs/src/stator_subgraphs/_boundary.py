@@ -98,9 +98,20 @@ class Foreign:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if isinstance(error, ConstraintViolationError):
-            raise InvalidUse(f"{name_of(self.what)}: {error}", MARKED) from error
+            raise violated(error, f"{name_of(self.what)}: ") from None
         if isinstance(error, Exception) and not isinstance(error, StatorError):
             raise broken(limit_of(error) or _OPERATOR_ERROR, error, name_of(self.what)) from error
+
+
+def violated(error: ConstraintViolationError, what: str = "") -> InvalidUse:
+    """Return the error of ours in place of torch's, whose text it has without the advice for other
+    ways of marking."""
+    text = _ADVICE.sub("", str(error))
+    lines = (line for line in text.splitlines() if line.strip())
+    return InvalidUse(what + "\n".join(lines), MARKED)
+
+
+_ADVICE = re.compile(r" For more information, run with TORCH_LOGS=\S+| If you're using [^\n]*")
 
 
 def name_of(what: object) -> str:

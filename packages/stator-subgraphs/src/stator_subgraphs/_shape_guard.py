@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 import attrs
 import torch
-from stator_bytecode.errors import NOWHERE, InvalidUse, SourceSpan
+from stator_bytecode.errors import NOWHERE, SourceSpan
 from stator_guards import ShapeExpression, SizeSource, Source
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, ConstraintViolationError
 
-from stator_subgraphs._boundary import MARKED
+from stator_subgraphs._boundary import violated
 from stator_subgraphs._captured_graph import ShapeFact
 from stator_subgraphs._fake import fake_input, new_fake_mode
 from stator_subgraphs._input import Record
@@ -120,7 +120,7 @@ class ShapeGuards:
                 langs=("python", "verbose_python"),
             )
         except ConstraintViolationError as error:
-            raise InvalidUse(str(error), MARKED) from error
+            raise violated(error) from None
 
         return helpers[0].exprs, helpers[1].exprs
 
