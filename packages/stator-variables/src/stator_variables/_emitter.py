@@ -1,10 +1,12 @@
 """Reconstruction: from trackers back to Python source, with loads before the graph runs, rebuilt
 values and effects after it.
 
-v0 = self._parameters["weight"] # loads: every needed existing value, read before any write g =
-graph(x, v0) v1 = [g[0], x] # values: new objects, each made once self.__dict__["last"] = v1 #
-effects: in program order v2[key] = v1 # calls of `__hash__` of the program, which reads the effects
-return v1
+    v0 = self._parameters["weight"]    loads: every needed existing value, before any is written
+    g = graph(x, v0)
+    v1 = [g[0], x]                     values: new objects, each made once
+    self.__dict__["last"] = v1         effects: phase by phase, each in program order
+    v2[key] = v1                       keys of the program, whose `__hash__` reads the effects
+    return v1
 """
 
 import keyword
