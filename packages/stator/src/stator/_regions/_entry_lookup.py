@@ -40,7 +40,8 @@ class EntryLookup:
     ) -> tuple[Entry | None, bool]:
         """Return the entry for a state, but not `failed`, which does not serve it; and True if it
         was compiled for this call. None: the call runs eagerly."""
-        key = self.region.key_of(place, state)
+        region = self.region
+        key = region.key_of(place, state) if place.shared.ending else region.options.key
         entry = place.cache.lookup(key, state, failed)
         is_new = entry is None
         if entry is None and not place.cache.is_full(key) and self.rules.permit(place, state, key):
@@ -49,7 +50,7 @@ class EntryLookup:
         if entry is None:
             self._check_limit(place, state, key)
             return None, False
-        self.region.expect(place, key, entry)
+        region.expect(place, key, entry)
         return entry, is_new
 
     def _compiled(self, place: CompiledTarget, state: FlatState, key: Hashable) -> Entry | None:

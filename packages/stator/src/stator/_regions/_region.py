@@ -93,8 +93,8 @@ class Region:
 
     # -- entries -----------------------------------------------------------------------------------
     def key_of(self, place: CompiledTarget, state: FlatState) -> Hashable:
-        """Return the key of the entries that may serve a state."""
-        ending = observed_ends(state, place.shared.ending) if place.shared.ending else ()
+        """Return the key of the entries that may serve a state, where locals end observably."""
+        ending = observed_ends(state, place.shared.ending)
         return (self.options.key, ending) if ending else self.options.key
 
     def expect(self, place: CompiledTarget, key: Hashable, entry: Entry) -> None:
@@ -102,16 +102,15 @@ class Region:
         if entry.data.serves_one_call:
             place.cache.remove(entry)
             place.served = (entry,)
-        elif place is self.root:
-            self._expect_at_start(place, key, entry)
-        elif key == self.options.key:
-            place.use(key, entry)
-        else:
-            place.newest[key] = entry
+            return
+        if place is not self.root:
+            if key == self.options.key:
+                place.use(key, entry)
+            else:
+                place.newest[key] = entry
+            return
 
-    def _expect_at_start(self, place: CompiledTarget, key: Hashable, entry: Entry) -> None:
-        """Let the wrapper try the entry first, unless calls alternate among several: then the cache
-        finds it sooner."""
+        # the wrapper tries it, unless calls alternate among several: then the cache is faster
         repeated = place.recent is entry or len(place.cache.entries(key)) <= 2
         place.recent = entry
         self.newest[0] = entry if repeated and stance() is DEFAULT_STANCE else NOTHING
