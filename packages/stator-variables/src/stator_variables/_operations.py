@@ -38,7 +38,7 @@ class Operations(ABC):
         """`bool(vt)`, as a Python bool."""
 
     @abstractmethod
-    def key_of(self, vt: VariableTracker) -> Result:
+    def key_of(self, vt: VariableTracker, use: str = "dict key") -> Result:
         """Return a hashable substitute for a value that is a key: equal exactly where the values
         are."""
 

@@ -252,8 +252,12 @@ WRITTEN_FIELDS: dict[str, Any] = {
     "__doc__": object,
     "__module__": object,
     "__annotations__": dict,
-    **({"__type_params__": tuple} if hasattr(FunctionType, "__type_params__") else {}),
-    **({"__annotate__": FunctionType} if hasattr(FunctionType, "__annotate__") else {}),
+    **({"__type_params__": tuple} if "__type_params__" in vars(FunctionType) else {}),
+    **(
+        {"__annotate__": (FunctionType, types.NoneType)}
+        if "__annotate__" in vars(FunctionType)
+        else {}
+    ),
 }
 """Attributes of a new function that may be set while tracing (`functools.wraps` does), and what
 they take."""

@@ -3,9 +3,12 @@ _bisectmodule.c."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 __app_level__ = True
+
+_NEGATIVE = f"lo {'cannot be negative' if sys.version_info >= (3, 15) else 'must be non-negative'}"
 
 
 def heappush(heap: list[Any], item: object, /) -> None:
@@ -94,7 +97,7 @@ def bisect_right(a: Any, x: object, lo: int = 0, hi: object = None, *, key: Any 
 
 def _bounds(a: Any, lo: int, hi: Any) -> tuple[int, int]:
     if lo < 0:
-        raise ValueError("lo must be non-negative")
+        raise ValueError(_NEGATIVE)
     return lo, len(a) if hi is None else hi
 
 

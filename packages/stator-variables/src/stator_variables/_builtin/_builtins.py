@@ -17,6 +17,7 @@ from stator_variables._applevel import _methods, _reductions
 from stator_variables._builtin._iterator_functions import has_total_order
 from stator_variables._objects import _number
 from stator_variables._objects._arity import ANY_COUNT
+from stator_variables._objects._hash_results import ALONE
 from stator_variables._objects._hashing import is_known
 from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._lookup import defines, guarded_lookup
@@ -239,7 +240,7 @@ def handle_hash(t: Space, obj: VariableTracker) -> Result:
         number = t.call(t.special(vt, "__hash__"), [])
         return after(number, lambda found: _checked_hash(t, vt, found.constant()))
     if not is_a(vt, ClassTracker | IdTracker):
-        hashed = t.key_of(vt)  # raises TypeError for what has no hash
+        hashed = t.key_of(vt, ALONE)  # raises TypeError for what has no hash
         if (folded := t.fold(hash, [vt], {})) is not MISSING:
             return folded
         if vt.base in (tuple, set) and is_known(hashed):

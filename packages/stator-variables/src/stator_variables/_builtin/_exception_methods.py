@@ -2,9 +2,10 @@
 read."""
 
 import builtins
+import sys
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from stator_bytecode import OperationSteps, Result, operation, settle
 from stator_guards import SlotSource
@@ -144,11 +145,17 @@ def with_traceback(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return vt
 
 
+def _complain_of_note(t: Space, cls: type) -> NoReturn:
+    if sys.version_info >= (3, 14):
+        complain(t, TypeError, "add_note() argument must be str, not ", cls)
+    complain(t, TypeError, "note must be a str, not '", cls, "'")
+
+
 @handlers.handles(BaseException.add_note)
 def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
     vt, note = args
     if not issubclass(note.cls, str):
-        complain(t, TypeError, "note must be a str, not '", note.cls, "'")
+        _complain_of_note(t, note.cls)
     if vt.namespace is None or overrides(t, vt.cls, "__getattribute__", "__setattr__"):
         raise t.unsupported(
             "exception-attribute", "a note on an exception that has attributes in its own way"

@@ -54,6 +54,7 @@ from stator_variables._objects._cache_contents import (
     key_of_call,
     peek,
 )
+from stator_variables._objects._hash_results import ALONE
 from stator_variables._objects._hashing import real_key, tuple_of
 from stator_variables._objects._iterators._iterator import IteratorTracker
 from stator_variables._objects._method import MethodTracker
@@ -294,7 +295,7 @@ def _argument(t: Space, vt: Any) -> tuple[Source, Any]:
         parts = [_argument(t, item) for item in vt.items]
         made = vt.cls([value for _, value in parts])
         return CallSource(_MADE[vt.cls], *(source for source, _ in parts)), made
-    if real_key(t.key_of(vt)) is MISSING or vt.source is None or is_a(vt, NewClassTracker):
+    if real_key(t.key_of(vt, ALONE)) is MISSING or vt.source is None or is_a(vt, NewClassTracker):
         raise t.unsupported(
             "cached-function", f"a cached function that is given a {vt.cls.__name__}"
         )

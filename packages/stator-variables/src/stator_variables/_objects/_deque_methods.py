@@ -1,5 +1,6 @@
 """Methods of deques."""
 
+import sys
 from collections import deque
 from typing import Any
 
@@ -61,9 +62,12 @@ methods.handles(deque.clear, takes=0)(_list_methods.clear)
 methods.handles(deque.reverse, takes=0)(_list_methods.reverse)
 
 
+_ABSENT = "deque.remove(x): x not in deque" if sys.version_info >= (3, 14) else "{} is not in deque"
+
+
 @methods.handles(deque.remove, takes=1)
 def remove(t: Space, vt: DequeTracker, item: VariableTracker) -> Result:
-    return _list_methods.remove(t, vt, item, "{} is not in deque")
+    return _list_methods.remove(t, vt, item, _ABSENT)
 
 
 @methods.handles(deque.extend, takes=1)

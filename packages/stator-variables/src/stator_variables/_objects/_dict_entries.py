@@ -25,6 +25,7 @@ from stator_guards import (
 from stator_variables._lifetime._reachability import reached
 from stator_variables._objects._builder_table import BuilderTable, field
 from stator_variables._objects._dict import DictEntries, DictTracker
+from stator_variables._objects._hash_results import ALONE, AS_KEY
 from stator_variables._objects._hashing import (
     COMPOSED,
     HandleKey,
@@ -167,7 +168,8 @@ def store(t: Space, d: DictTracker, key: VariableTracker, value: VariableTracker
 
 
 def _store_known(t: Space, d: DictTracker, key: VariableTracker, value: VariableTracker) -> None:
-    store_hashed(t, d, t.key_of(key), key, value)
+    use = ALONE if issubclass(d.cls, collections.OrderedDict) else AS_KEY
+    store_hashed(t, d, t.key_of(key, use), key, value)
 
 
 def put(t: Space, d: DictTracker, key: VariableTracker, value: VariableTracker) -> Result:

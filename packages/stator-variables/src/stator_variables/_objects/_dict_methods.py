@@ -12,6 +12,7 @@ from stator_bytecode import NULL, OperationSteps, Result, operation, settle
 from stator_variables._objects import _dict_entries, _dict_update
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._dict_view import VIEW_CLASSES, ViewTracker
+from stator_variables._objects._hash_results import ALONE, AS_KEY
 from stator_variables._objects._hashing import hashing, tell_apart
 from stator_variables._objects._iterators._table import DictIteratorTracker, dict_iterator
 from stator_variables._objects._lookup import defines, refuse_overridden
@@ -32,6 +33,11 @@ _TRUE = ConstantTracker(True)
 
 def is_ordered(vt: VariableTracker) -> bool:
     return issubclass(vt.cls, OrderedDict)
+
+
+def _use(vt: VariableTracker) -> str:
+    """Return the use of a key that is deleted: an ordered dict hashes it alone."""
+    return ALONE if is_ordered(vt) else AS_KEY
 
 
 # -- items -----------------------------------------------------------------------------------------
@@ -66,7 +72,7 @@ methods.handles(dict.clear, OrderedDict.clear, takes=0)(_dict_entries.clear)
 
 @methods.handles(dict.__delitem__, OrderedDict.__delitem__)
 def delitem(t: Space, vt: DictTracker, key: VariableTracker) -> None:
-    if _dict_entries.remove(t, vt, t.key_of(key)) is MISSING:
+    if _dict_entries.remove(t, vt, t.key_of(key, _use(vt))) is MISSING:
         throw(KeyError, key)
 
 
@@ -110,7 +116,7 @@ def setdefault(
 def pop(
     t: Space, vt: DictTracker, key: VariableTracker, default: VariableTracker | None = None
 ) -> Result:
-    if (found := _dict_entries.remove(t, vt, t.key_of(key))) is not MISSING:
+    if (found := _dict_entries.remove(t, vt, t.key_of(key, _use(vt)))) is not MISSING:
         return found
     if default is None:
         throw(KeyError, key)
@@ -144,7 +150,7 @@ def move_to_end(
 ) -> OperationSteps:
     """Taken out and put in again; to put it in front, so are all that were before it."""
     at_end = yield from settle(t.truth(last))
-    hashed = t.key_of(key)
+    hashed = t.key_of(key, ALONE)
     _dict_entries.complete(t, vt)
     if hashed not in vt.entries:
         throw(KeyError, key)
@@ -296,7 +302,7 @@ def fromkeys(
 
 
 def _counted(t: Space, mapping: VariableTracker, item: VariableTracker) -> Result:
-    hashed = t.key_of(item)
+    hashed = t.key_of(item, ALONE)
     tell_apart(t, item, hashed)
     return t.lookup(mapping, hashed)
 

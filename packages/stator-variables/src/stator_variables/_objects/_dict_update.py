@@ -1,6 +1,7 @@
 """Updates of dicts: `dict.update`, `{**mapping}` and `f(**mapping)` (Objects/dictobject.c,
 Objects/odictobject.c)."""
 
+import sys
 from collections import OrderedDict
 
 from stator_bytecode import NULL, OperationSteps, Raised, Result, operation, settle
@@ -122,13 +123,18 @@ def _put_value(
     yield from settle(put_by_class(t, vt, key, value))
 
 
+_NO_PAIR = (
+    "object is not iterable"
+    if sys.version_info >= (3, 14)
+    else "cannot convert dictionary update sequence element #{} to a sequence"
+)
+
+
 def _pair(t: Space, vt: DictTracker, pair: VariableTracker, index: int) -> OperationSteps:
     if issubclass(vt.cls, OrderedDict):
         return (yield from _ordered_pair(t, pair))
     if (parts := (yield from attempt(t, TypeError, None, t.drain, pair))) is None:
-        throw(
-            TypeError, f"cannot convert dictionary update sequence element #{index} to a sequence"
-        )
+        throw(TypeError, _NO_PAIR.format(index))
     if len(parts) != 2:
         throw(
             ValueError,

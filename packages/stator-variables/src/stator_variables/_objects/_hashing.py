@@ -32,11 +32,16 @@ from stator_guards import (
 
 from stator_variables._lifetime._reachability import reachable
 from stator_variables._objects import _number
+from stator_variables._objects._hash_results import (
+    AS_ELEMENT,
+    AS_KEY,
+    call_user_hash,
+    complain_of_no_hash,
+)
 from stator_variables._objects._identity_number import HandleKeyTracker, IdTracker
 from stator_variables._objects._keys import Identity, ProgramKey, UserHashResults, runs_user_code
 from stator_variables._objects._lookup import guarded_lookup, overrides
 from stator_variables._objects._plain_value import plain_value
-from stator_variables._objects._program_error import complain
 from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._weakrefs import WeakrefTracker
@@ -52,12 +57,12 @@ from stator_variables._trackers import (
 )
 
 
-def key_of(t: Space, vt: VariableTracker) -> object:
+def key_of(t: Space, vt: VariableTracker, use: str = AS_KEY) -> object:
     """A hashable substitute for a tracker.
 
     Raises Unsupported for objects whose class defines its own hash in Python.
     """
-    hashed = _hashed(t, vt)
+    hashed = _hashed(t, vt, (vt.cls, use))
     if type(hashed) in (int, IdOf, tuple, frozenset):
         _note_numbers(t, hashed, ())
     return hashed
@@ -113,16 +118,17 @@ def _rely_on_differences(t: Space, hashed: object, known: dict[Any, None]) -> No
         t.guard(CallSource(operator.ne, origin, CapturedSource("number", number)), Truth(True))
 
 
-def _hashed(t: Space, vt: Any) -> object:
+def _hashed(t: Space, vt: Any, whole: tuple[type, str]) -> object:
+    """Return the substitute for a part of `whole`, which is the class of the key and its use."""
     if getattr(vt.cls, "__hash__", None) is None:
         guarded_lookup(t, vt.cls, "__hash__")
-        complain(t, TypeError, "unhashable type: '", vt.cls, "'")
+        complain_of_no_hash(t, vt.cls, *whole)
     if is_a(vt, ConstantTracker):
         if vt.value != vt.value:  # a NaN is a key as that very object
             t.guard(vt.source, Is(vt.value))
         return vt.value
     if is_a(vt, TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
-        return tuple(_hashed(t, item) for item in vt.items)
+        return tuple(_hashed(t, item, whole) for item in vt.items)
 
     if is_a(vt, SetTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return frozenset(vt.entries)
@@ -150,7 +156,7 @@ def _hashed(t: Space, vt: Any) -> object:
 
     is_plain = not overrides(t, vt.cls, "__hash__", "__eq__")
     if is_plain and (plain := plain_value(t, vt)) is not vt:
-        return _hashed(t, plain)
+        return _hashed(t, plain, whole)
     raise t.unsupported("user-hash", f"a key of class {vt.cls.__name__}, which hashes in C")
 
 
@@ -159,10 +165,10 @@ def _rely_on_hash(t: Space, cls: type) -> None:
         guarded_lookup(t, cls, name)
 
 
-def element_of(t: Space, vt: VariableTracker, of: SetTracker) -> object:
+def element_of(t: Space, vt: VariableTracker, of: SetTracker, use: str = AS_ELEMENT) -> object:
     """Return the substitute for an element of a set. An existing set may hold identities, as
     numbers whose objects are unknown."""
-    hashed = key_of(t, vt)
+    hashed = key_of(t, vt, use)
     if (
         of.real is not MISSING
         and has_identity(hashed)
@@ -285,9 +291,9 @@ def _without_effects(t: Space, operands: tuple[Any, ...]) -> OperationSteps:
 
     A key may store its hash for the next time: it is called again, and must change nothing then.
     """
-    found, changed = yield from observed(t, _call_user_hash(t, *operands), operands)
+    found, changed = yield from observed(t, call_user_hash(t, *operands), operands)
     if changed and all(getattr(vt, "owner", None) in operands for vt in changed):
-        found, changed = yield from observed(t, _call_user_hash(t, *operands), operands)
+        found, changed = yield from observed(t, call_user_hash(t, *operands), operands)
     if changed:
         detail = f"a key of class {operands[0].cls.__name__}, whose comparison changes things"
         raise t.unsupported("user-hash", detail)
@@ -307,14 +313,6 @@ def observed(t: Space, call: Any, about: tuple[Any, ...]) -> OperationSteps:
         return found, []
     known = {id(vt) for vt in reachable([*about, *t.machine.frames])}
     return found, [vt for vt, _ in touched.values() if vt.source is not None or id(vt) in known]
-
-
-def _call_user_hash(t: Space, first: VariableTracker, *second: Any) -> OperationSteps:
-
-    if not second:
-        return (yield from settle(t.call(BuiltinTracker(hash), [first]))).constant()
-    equal = yield from settle(t.compare("==", first, *second))
-    return (yield from settle(t.truth(equal)))
 
 
 @frozen

@@ -1,6 +1,7 @@
 """Methods that tuples, lists, ranges and deques have in common."""
 
 import enum
+import sys
 from collections import deque
 from typing import Any
 
@@ -55,11 +56,14 @@ def index(
     t: Space, vt: SequenceTracker, item: VariableTracker, *bounds: VariableTracker
 ) -> OperationSteps:
     start, stop = (_bound(t, vt, bound) for bound in (*bounds, None, None)[:2])
-    is_tuple = vt.base is tuple
-    complaint = (
-        "tuple.index(x): x not in tuple" if is_tuple else f"{{}} is not in {vt.base.__name__}"
-    )
+    complaint = _absent_from(vt.base)
     return ConstantTracker((yield from place_of(t, vt, item, start or 0, stop, complaint)))
+
+
+def _absent_from(cls: type) -> str:
+    name = cls.__name__
+    shows_item = cls is not tuple and sys.version_info < (3, 14)
+    return f"{{}} is not in {name}" if shows_item else f"{name}.index(x): x not in {name}"
 
 
 def _bound(t: Space, vt: SequenceTracker, bound: VariableTracker | None) -> int | None:

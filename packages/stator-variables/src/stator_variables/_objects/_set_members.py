@@ -16,6 +16,7 @@ from stator_guards import CallSource, CapturedSource, Custom, ItemSource, Source
 
 from stator_variables._objects import _dict_entries
 from stator_variables._objects._builder_table import BuilderTable
+from stator_variables._objects._hash_results import AS_ELEMENT
 from stator_variables._objects._hashing import (
     element_of,
     has_identity,
@@ -134,7 +135,7 @@ def build_set(t: Space, real: object, source: Source) -> VariableTracker:
 def new_set(t: Space, items: list[Any]) -> SetTracker:
     made = SetTracker(set)
     for item in items:
-        hashed = t.key_of(item)
+        hashed = t.key_of(item, AS_ELEMENT)
         tell_apart(t, item, hashed)
         if hashed not in made.entries:
             made.entries[hashed] = item
@@ -158,15 +159,15 @@ def step_with(method: str, other: VariableTracker) -> list[SetStep]:
     return [(method, as_operand(other))]
 
 
-def set_add(t: Space, vt: SetTracker, item: VariableTracker) -> None:
+def set_add(t: Space, vt: SetTracker, item: VariableTracker, use: str = AS_ELEMENT) -> None:
     if vt.unread is not None and is_undecided(t, item):
         put_undecided(t, vt, (item,), _add_known)
     else:
-        _add_known(t, vt, item)
+        _add_known(t, vt, item, use)
 
 
-def _add_known(t: Space, vt: Any, item: VariableTracker) -> None:
-    hashed = element_of(t, item, vt)
+def _add_known(t: Space, vt: Any, item: VariableTracker, use: str = AS_ELEMENT) -> None:
+    hashed = element_of(t, item, vt, use)
     if has_member(t, vt, hashed):
         return
     if vt.source is None:

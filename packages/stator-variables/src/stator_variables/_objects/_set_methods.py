@@ -9,6 +9,7 @@ from stator_bytecode import NULL, OperationSteps, Result, after, operation, sett
 
 from stator_variables._objects import _set_members
 from stator_variables._objects._arity import ANY_COUNT
+from stator_variables._objects._hash_results import ALONE, AS_ELEMENT
 from stator_variables._objects._hashing import element_of, hashing
 from stator_variables._objects._iterators._table import set_iterator
 from stator_variables._objects._lookup import overrides, refuse_overridden
@@ -174,23 +175,27 @@ def _never(key: Any) -> bool:
 
 # -- methods that take iterables -------------------------------------------------------------------
 @operation
-def entries_of(t: Space, vt: Any, is_enough: Callable[[Any], bool] = _never) -> OperationSteps:
-    """The elements of any iterable, hashed, up to one that is enough.
+def entries_of(
+    t: Space, vt: Any, is_enough: Callable[[Any], bool] = _never, use: str = AS_ELEMENT
+) -> OperationSteps:
+    """The elements of any iterable, hashed for a use, up to one that is enough.
 
     The order is that in which they came.
     """
     if (known := _set_members.known_entries(t, vt)) is not None:
         return known
-    return (yield from _entries_through(t, (yield from settle(t.get_iterator(vt))), is_enough))
+    iterator = yield from settle(t.get_iterator(vt))
+    return (yield from _entries_through(t, iterator, is_enough, use))
 
 
 def _entries_through(
-    t: Space, iterator: VariableTracker, is_enough: Callable[[Any], bool]
+    t: Space, iterator: VariableTracker, is_enough: Callable[[Any], bool], use: str = AS_ELEMENT
 ) -> Generator[Any, Any, Entries]:
     made = SetTracker(set)
     while (item := (yield from settle(t.next_value(iterator)))) is not NULL:
         size = len(made.entries)
-        yield from settle(hashing(t, functools.partial(_set_members.set_add, t, made, item)))
+        add = functools.partial(_set_members.set_add, t, made, item, use)
+        yield from settle(hashing(t, add))
         if len(made.entries) > size and is_enough(next(reversed(made.entries))):
             break
     return made.entries
@@ -227,8 +232,10 @@ def combine_all(
     if verb == "union" and issubclass(vt.cls, set):
         others = tuple(other for other in others if other is not vt)
     for other in others:
-        is_enough = _all_of(entries) if verb == "intersection" else _never
-        more = yield from settle(entries_of(t, other, is_enough))
+        if verb == "intersection":
+            more = yield from settle(entries_of(t, other, _all_of(entries), ALONE))
+        else:
+            more = yield from settle(entries_of(t, other))
         hashed = other.base in (set, dict)
         operands.append(other if hashed else TupleTracker([*more.values()]))
         entries = combine(verb, entries, more)
@@ -274,8 +281,8 @@ def update(t: Space, vt: SetTracker, *others: Any) -> OperationSteps:
 @operation
 def issubset(t: Space, left: SetTracker, right: VariableTracker) -> OperationSteps:
     # before, C made a set of the other first
-    until = [_all_of(left.entries)] if sys.version_info >= (3, 12) else []
-    theirs = yield from settle(entries_of(t, right, *until))
+    until = _all_of(left.entries) if sys.version_info >= (3, 12) else _never
+    theirs = yield from settle(entries_of(t, right, until, ALONE))
     return ConstantTracker(left.entries.keys() <= theirs.keys())
 
 

@@ -4,6 +4,7 @@ import _string  # type: ignore[import-not-found]  # CPython's own parser; typesh
 import collections
 import operator
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,6 +91,7 @@ def percent(t: Space, template: VariableTracker, given: Any) -> OperationSteps:
         given.cls, tuple | str
     )
     values = list(given.items) if given.base is tuple else [given]
+    count = len(values)
     parts: list[Any] = []
     last = 0
 
@@ -109,15 +111,22 @@ def percent(t: Space, template: VariableTracker, given: Any) -> OperationSteps:
                 throw(TypeError, "format requires a mapping")
             value = yield from settle(t.get_item(given, ConstantTracker(match["key"])))
         elif not values:
-            throw(TypeError, "not enough arguments for format string")
+            throw(TypeError, f"not enough arguments for format string{_counts(got=count)}")
         else:
             value = values.pop(0)
         parts.append((yield from _percent_value(t, value, match)))
 
     parts.append(_new_values.computed(t, operator.mod, text[last:], ()))
     if values and not is_mapping:
-        throw(TypeError, "not all arguments converted during string formatting")
+        counts = _counts(required=count - len(values), got=count)
+        throw(TypeError, f"not all arguments converted during string formatting{counts}")
     return template if text == parts[0].constant() != "" else text_of(t, parts)
+
+
+def _counts(**counts: int) -> str:
+    """Return what an error says of the numbers of arguments (3.15)."""
+    shown = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return f" ({shown})" if sys.version_info >= (3, 15) else ""
 
 
 def _percent_value(t: Space, value: VariableTracker, match: re.Match[str]) -> OperationSteps:

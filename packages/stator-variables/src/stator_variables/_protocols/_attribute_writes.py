@@ -55,7 +55,7 @@ def generic_set(t: Space, vt: Any, name: str, value: Any) -> Any:
         and name in k.WRITTEN_FIELDS
         and issubclass(value.cls, k.WRITTEN_FIELDS[name])
     ):
-        return t.write(vt, fields={**vt.fields, name: value})
+        return t.write(vt, fields=_with_field(vt.fields, name, value))
 
     raw, source = _lookup.type_lookup(t, vt.cls, name)
     if source is not None and _lookup.is_data_descriptor(t, raw):
@@ -71,6 +71,17 @@ def generic_set(t: Space, vt: Any, name: str, value: Any) -> Any:
         return None
     _dict_entries.set_name(t, vt.namespace, name, value)
     return None
+
+
+_RESET = {"__annotations__": "__annotate__", "__annotate__": "__annotations__"}
+"""Attributes of a function, each of which is forgotten when the other one is set (3.14)."""
+
+
+def _with_field(fields: dict[str, Any], name: str, value: VariableTracker) -> dict[str, Any]:
+    """Return the fields of a new function, one of which is set."""
+    reset = None if name == "__annotate__" and k.is_none(value) else _RESET.get(name)
+    others = {other: kept for other, kept in fields.items() if other not in (name, reset)}
+    return {**others, name: value}
 
 
 def _refuse_write(t: Space, vt: VariableTracker, name: str) -> None:
