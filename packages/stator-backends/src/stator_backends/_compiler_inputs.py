@@ -1,6 +1,7 @@
 """Example inputs as a compiler takes them: symbols for numbers, fake tensors with the symbols of
 the trace."""
 
+import sys
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
@@ -78,3 +79,25 @@ def _is_known_by_trace_only(value: Tensor, node: Node, contexts: Mapping[Tensor,
     example = example_of(node)
     symbolic = isinstance(example, FakeTensor) and example._has_symbolic_sizes_strides
     return bool(symbolic or (example is not None and is_traceable_wrapper_subclass(value)))
+
+
+def forget_floats(fake_mode: FakeTensorMode, hides_floats: bool) -> None:
+    """Reset the names of float symbols that torch makes constants: it has one set for all
+    compilations.
+
+    The `ShapeEnv` still has the symbols that are hidden from the compiler, which must not read
+    them.
+    """
+    state = getattr(sys.modules.get("torch._dynamo.symbolic_convert"), "TensorifyState", None)
+    if state is None:
+        return
+
+    state.clear()
+    if hides_floats:
+        for symbol in getattr(fake_mode.shape_env, "backed_var_to_val", ()):
+            state.specialize(str(symbol))
+
+
+def shape_guards_of(fake_mode: FakeTensorMode) -> list[Any]:
+    """Return the guards on symbols that were added while compiling too."""
+    return [] if (shape_env := fake_mode.shape_env) is None else list(shape_env.guards)

@@ -9,7 +9,6 @@ Start at `lower`. `_pieces` divides graphs at operators that no compiler takes, 
 properties of results that compilers do not keep.
 """
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -35,7 +34,13 @@ from . import _session
 from ._alias import InputGuard, from_torch
 from ._backend import Backend, BackendSpec, BoxedRun, Compiled, spec_of
 from ._check import check_graph
-from ._compiler_inputs import record_contexts, symbolic_input, with_symbols
+from ._compiler_inputs import (
+    forget_floats,
+    record_contexts,
+    shape_guards_of,
+    symbolic_input,
+    with_symbols,
+)
 from ._context import attach_sources, cleared, sources_of_held
 from ._contracts import ResultWrapper, prepare, restore_all
 from ._contracts._freed_history import cut_freed_history, with_freed_history
@@ -222,6 +227,7 @@ def _lowered(job: _Job, options: LoweringOptions) -> Lowered:
         guessed = _compiled(job, _layout_guards(job))
         if not guessed.refused:
             return evolve(guessed, callable=GuessedGradients(guessed.callable, plain))
+
     division = Division.by_front_end(job.gm)
     by_writes = Division()
     divide(job.gm, job.spec, by_writes)
@@ -348,8 +354,8 @@ def _uncompiled(job: _Job) -> Lowered:
 def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
     """Lower for a backend that compiles; if AOTAutograd refuses the graph, return its own function,
     and the reason."""
-    _forget_floats(job)
-    known, texts = _shape_guards(job.fake_mode), _session.generated_texts()
+    forget_floats(job.fake_mode, job.hides_floats)
+    known, texts = shape_guards_of(job.fake_mode), _session.generated_texts()
 
     output: Any = job.gm.graph.output_node().args
     restores, late = _prepared(job)
@@ -376,7 +382,7 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
     if modes is not present:
         compiled = with_gradients_on(compiled)
     compiled = restore_all(compiled, restores)
-    gained = tuple(_shape_guards(job.fake_mode)[len(known) :])
+    gained = tuple(shape_guards_of(job.fake_mode)[len(known) :])
     return Lowered(compiled, job.spec, tuple(guards), gained, len(output[0]), late=late)
 
 
@@ -479,24 +485,3 @@ def _layout_guards(job: _Job) -> list[InputGuard]:
     if job.prepared is not None:
         return [*job.prepared.guards]
     return layout_guards(job.gm, job.inputs)
-
-
-def _forget_floats(job: _Job) -> None:
-    """Reset the names of float symbols that torch makes constants: it has one set for all
-    compilations.
-
-    The `ShapeEnv` still has the symbols that are hidden from the compiler, which must not read
-    them.
-    """
-    state = getattr(sys.modules.get("torch._dynamo.symbolic_convert"), "TensorifyState", None)
-    if state is None:
-        return
-
-    state.clear()
-    if job.hides_floats:
-        for symbol in getattr(job.fake_mode.shape_env, "backed_var_to_val", ()):
-            state.specialize(str(symbol))
-
-
-def _shape_guards(fake_mode: FakeTensorMode) -> list[Any]:
-    return [] if (shape_env := fake_mode.shape_env) is None else list(shape_env.guards)

@@ -56,8 +56,10 @@ def copied_nodes(
     outside = {*_storages(inputs), *_storages(nodes[node] for node in results)}
     taken = [one for value in inputs for one in tensors_in(value.example)]
     known, storages = {*map(id, taken)}, {*map(storage_of, taken)}
+
     for node, traced in nodes.items():
         example, given = traced.example, tensors_in(traced.example)
+
         if not given:
             copied.numbers.add(node)
         elif shares and all(map(_is_plain, given)) and outside.isdisjoint(map(storage_of, given)):
@@ -69,6 +71,7 @@ def copied_nodes(
             if is_known and not (example.requires_grad and base is not None):
                 copied.bases[node] = base
                 known |= {id(owner), id(example)}
+
         storages.update(map(storage_of, given))
         known.update(map(id, given))
     return copied

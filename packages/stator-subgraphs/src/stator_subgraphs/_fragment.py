@@ -107,6 +107,7 @@ def record_again(
             again = record_call(state, node.target, args, kwargs, None, None)
         else:
             again = record_known(state, node.target, args, kwargs, example)
+
         modules.annotate(again.node.meta, node.meta)
         if getattr(traced.example, "_is_view", bool)():
             again.node.meta["gives_view"] = True

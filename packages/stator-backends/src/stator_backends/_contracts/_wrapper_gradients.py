@@ -148,6 +148,7 @@ def _of_compiled(ctx: Any, gradients: Sequence[Any], trained: Sequence[int]) -> 
         for inner, gradient in zip(ctx.inner, gradients, strict=True)
         if inner.requires_grad
     ]
+
     leaves = [ctx.leaves[i] for i in trained]
     found = torch.autograd.grad(
         [inner for inner, _ in pairs],
@@ -156,6 +157,7 @@ def _of_compiled(ctx: Any, gradients: Sequence[Any], trained: Sequence[int]) -> 
         retain_graph=keeps,
         allow_unused=True,
     )
+
     gained: list[Any] = [None] * len(ctx.leaves)
     for position, each in zip(trained, found, strict=True):
         gained[position] = each
@@ -169,6 +171,7 @@ def _of_plain(ctx: Any, gradients: Sequence[Any]) -> list[Any]:
     saved = zip(ctx.saved_tensors, ctx.others, strict=True)
     inputs = [other if tensor is None else tensor for tensor, other in saved]
     inputs = inputs if creates else [_leaf(each) for each in inputs]
+
     with ctx.modes.restored():
         results = ctx.run.plain(*inputs)
     pairs = [
@@ -176,6 +179,7 @@ def _of_plain(ctx: Any, gradients: Sequence[Any]) -> list[Any]:
         for result, gradient in zip(results, gradients, strict=True)
         if gradient is not None and result.requires_grad
     ]
+
     gained: list[Any] = [None] * len(inputs)
     wanted = [i for i, each in enumerate(inputs) if ctx.needs_input_grad[1 + i]]
     found = torch.autograd.grad(
@@ -185,6 +189,7 @@ def _of_plain(ctx: Any, gradients: Sequence[Any]) -> list[Any]:
         create_graph=creates,
         allow_unused=True,
     )
+
     for position, each in zip(wanted, found, strict=True):
         gained[position] = each
     return gained

@@ -89,7 +89,8 @@ def by_layers(name: str, *given: Any) -> tuple[Tensor, ...]:
         states.append(state)
 
     values = values.transpose(0, 1) if is_turned else values
-    return (values, *(torch.cat(parts) for parts in zip(*states, strict=True)))
+    kinds = range(len(states[0]))  # of states: hidden ones, and those of the cells
+    return (values, *(torch.cat([state[kind] for state in states]) for kind in kinds))
 
 
 def _arguments_of_layer(given: Sequence[Any], layer: int) -> list[Any]:

@@ -155,6 +155,7 @@ def _converted(t: Space, cls: type, method: str, args: Args, kwargs: Kwargs) -> 
         raise t.unsupported(
             "bad-arguments", f"{cls.__name__}() with a base that is not known while tracing"
         )
+
     if (vt := args[0]).is_symbolic:
         return (
             vt
@@ -163,6 +164,7 @@ def _converted(t: Space, cls: type, method: str, args: Args, kwargs: Kwargs) -> 
         )
     if vt.base is Tensor and not t.state(Overrides).modes:
         return _converted(t, cls, method, [_torch_calls.record(t, "item", [vt])], {})
+
     bound = t.special(vt, method)
     if bound is MISSING and cls is int and defines(t, vt.cls, "__index__"):
         return _containers.as_index(t, vt)

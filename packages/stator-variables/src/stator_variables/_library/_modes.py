@@ -117,6 +117,7 @@ def read(t: Space, args: Args, kwargs: Kwargs, of: Any) -> VariableTracker:
         raise t.unsupported("mode-value", f"{of.__name__}() with arguments given by name")
     if of not in state.GUARDED:
         return _query(t, of, values)
+
     source = CallSource(of, *_captured(values))
     if _is_set(t, of, tuple(values)):
         return _new_values.fresh(t, of(*values))
@@ -128,6 +129,7 @@ def read(t: Space, args: Args, kwargs: Kwargs, of: Any) -> VariableTracker:
         result = of(*values)
         is_atom = not isinstance(result, list | tuple)
         return t.wrap(result, source) if is_atom else _guarded(t, source, result, result)
+
     with _as_at_start(t, changed):
         start = of(*values)
     return _guarded(t, source, start, of(*values))

@@ -92,6 +92,7 @@ def _set_of_existing(t: Space, cls: type, name: str, value: Any) -> None:
         if names.pop(name, True if was_there else None) is None:
             raise _refusal(t, cls, name)
         names |= {name: None} if was_there else {}
+
     t.journal.record(t.state(GuardedLookups).found.clear)
     t.write(written, names=names)
     t.state(GuardedLookups).found.clear()

@@ -86,6 +86,7 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
                 e, by_user_code, name, steps or [("add", item) for item in self.entries.values()]
             )
             return name
+
         bind = functools.partial(e.bind_later, Phase.CHANGES) if by_user_code else e.bind
         if self.cls is frozenset and [method for method, _ in steps] == ["update"]:
             whole = steps[0][1]

@@ -94,19 +94,23 @@ def call_function(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result
         if (original := function.real.__globals__.get(ORIGINAL)) is not None:
             globals_src = AttrSource(function.source, "__globals__")
             function = t.wrap(original, DictItemSource(globals_src, ORIGINAL))
+
         if (wrapped := _inlining.behind_bookkeeping(function.real)) is not None:
             function = t.wrap(wrapped, CapturedSource(wrapped.__qualname__, wrapped))
         if (found := t.call_by_rule(function, args, kwargs)) is not MISSING:
             return found
+
         _inlining.refuse_native(t, function)
         if _is_module_call(function.real, args):
             repeater = t.state(RepeatedCalls).repeater
             if repeater is not None:
                 found = repeater.repeated(function, args, kwargs)
                 return _observed(t, function, args, kwargs) if found is MISSING else found
+
     for flag, what in REFUSED_FLAGS.items():
         if function.code.co_flags & flag:
             raise t.unsupported("async", f"a call of {what}, {function.qualname}")
+
     frame = frame_for(t, function, args, kwargs)
     if _inlining.is_composed(function):
         return as_a_whole(frame)

@@ -88,6 +88,7 @@ def step(
         changes=changes,
         begun=t.state(Progress).begun,
     )
+
     streams.count += 1
     streams.steps.append(made)
     t.journal.record(streams.steps.pop)

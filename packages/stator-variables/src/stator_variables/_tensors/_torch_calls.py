@@ -138,6 +138,7 @@ def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -
         return record_without_modes(
             t, target, decided(t, args), dict(zip(kwargs, decided(t, kwargs.values()), strict=True))
         )
+
     for state in t.states.of_operators:
         state.check_operator(t, traced)
     _wrappers.refuse_write(t, traced.node.meta.get("writes", ()), [*args, *kwargs.values()])

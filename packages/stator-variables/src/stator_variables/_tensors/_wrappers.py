@@ -82,6 +82,7 @@ def build(t: Space, real: Any, source: Source) -> TensorTracker:
             "{fn}({value})", lambda value: value == shape, f"what a {cls.__qualname__} is made of"
         ),
     )
+
     t.state(InputMemory).has_wrappers = True
     with t.caller_modes():
         for part_source, part in _parts(real, source):
@@ -89,6 +90,7 @@ def build(t: Space, real: Any, source: Source) -> TensorTracker:
             t.guard(part_source, TensorMatch(part))
         traced = t.graph.tensor_input(source, real, [Dim()] * real.dim(), source.name)
         t.guard(source, TensorMatch(real))
+
     if type(traced.example) is not cls:
         raise t.unsupported(
             "tensor-subclass", f"{cls.__qualname__}: its __tensor_unflatten__ gives another class"

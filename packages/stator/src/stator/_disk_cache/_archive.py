@@ -184,6 +184,7 @@ class _Pickler(pickle.Pickler):
             if type(held) not in CONSTANTS:
                 self.live[id(held)] = held
             return object_ref, (cls, held, value.weak)
+
         if cls is Code:
             self.live[id(value.raw)] = value.raw
             return decoded, (value.raw,)
@@ -191,6 +192,7 @@ class _Pickler(pickle.Pickler):
             return Point, (value.frames, value.carried)
         if cls is FrameLayout:
             return self._reduced_layout(value)
+
         if cls in _OPERATORS:
             return operator_named, tuple(str(value).split("."))
         if cls is types.FunctionType and value.__module__ != __name__:

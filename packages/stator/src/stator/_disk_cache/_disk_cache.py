@@ -108,6 +108,7 @@ class Lookup:
         if self.store is None:
             return None
         names = self._files(self.store)
+
         for name in names:
             try:
                 found = self._read(self.store, name, state, policy)

@@ -161,6 +161,7 @@ def _paths(value: Any) -> list[Path]:
     module = getattr(value, "__module__", None)
     if is_class and value in _TYPES:
         found.append(("types", _TYPES[value]))
+
     owner = getattr(value, "__self__", None)
     if type(value) in _IN_C and isinstance(owner, types.ModuleType):
         found.append((owner.__name__, name))

@@ -144,7 +144,10 @@ class TraceRecord:
         decisions."""
         if (reason := next(_reasons(traced), None)) is not None:
             raise NotCached(reason)
+
         emitter = traced.emitter
+        settings = emitter.t.state(variables.GlobalModes).starts
+
         return cls(
             GraphCalls.of(traced.captured, emitter.outputs, policy),
             (*expanded(traced.guards), *_shape_guards(traced)),
@@ -153,7 +156,7 @@ class TraceRecord:
             tuple(sorted(emitter.t.lifetimes.ended_locals)),
             traced.outdated,
             tuple(emitter.t.state(variables.Streams).steps),
-            tuple(emitter.t.state(variables.GlobalModes).starts.items()),
+            tuple(settings.items()),
             attrs.evolve(traced.calls, entered=frozenset()),
             traced.equal_calls,
             variables.states_made(emitter.t.states),
@@ -193,6 +196,7 @@ class TraceRecord:
         graph = options.stack.graph(NoLocation(), capture_data=options.captures_data)
         tracing = new_space(options, graph, policy_of_backend(policy, options))
         self._begin(tracing)
+
         try:
             with one_at_a_time, graph.tracing(), quiet():
                 outputs = self.graph.record(graph, lambda source: source.evaluate(state), policy)
@@ -206,6 +210,7 @@ class TraceRecord:
             raise
         finally:
             tracing.restore_modes()
+
         return self._result(captured, emitter, policy, time.perf_counter() - started)
 
     def _begin(self, tracing: variables.Space) -> None:
@@ -221,6 +226,7 @@ class TraceRecord:
         self, captured: CapturedGraph, emitter: variables.Emitter, policy: Policy, spent: float
     ) -> TraceResult:
         end = self.end
+
         return TraceResult(
             captured=captured,
             emitter=emitter,

@@ -48,6 +48,7 @@ class Callees:
         code = function.__code__
         if (hooked := self._codes.get(code)) is None:
             hooked = self._codes[code] = with_hooked_calls(code, self.compiled, _inner(code))
+
         made = FunctionType(
             hooked,
             function.__globals__,
@@ -55,6 +56,7 @@ class Callees:
             function.__defaults__,
             function.__closure__,
         )
+
         made.__kwdefaults__ = function.__kwdefaults__
         made.__dict__.update(function.__dict__)
         made.__dict__.update(_stator_disable=True, _torchdynamo_disable_msg=reason)

@@ -87,6 +87,7 @@ class EntryCompiler:
             traced = source.traced(state, policy)
             retrace = Retrace(place.target, self.region.options, traced.decided or again)
             is_error = is_error or traced.is_error
+
             try:
                 if place.initializes(traced.reason):
                     return None
