@@ -183,7 +183,7 @@ def make_options(  # `compile` hands on what it was given, in its own order
     dynamic = chosen.pop("dynamic")
     registered, configured = _backends(backend, mode, given, dynamic)
     dynamic = _taken_by(configured, dynamic)
-    facts = fullgraph, id(stack), mode, _typed(given), _typed(passed), id(shapes_spec)
+    facts = fullgraph, id(stack), mode, _typed(given), _typed(passed), spec  # by its identity
     is_alone = isolate_recompiles or passed.get("measure", False)  # calls of others do not count
     sharing = None if is_alone else _hashable((_identity(registered), *facts))
 
