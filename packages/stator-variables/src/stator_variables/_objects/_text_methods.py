@@ -124,7 +124,7 @@ def percent(t: Space, template: VariableTracker, given: Any) -> OperationSteps:
 
 
 def _counts(**counts: int) -> str:
-    """Return what an error says of the numbers of arguments (3.15)."""
+    """Return the end of the message about a wrong number of arguments (3.15)."""
     shown = ", ".join(f"{name} {count}" for name, count in counts.items())
     return f" ({shown})" if sys.version_info >= (3, 15) else ""
 

@@ -29,7 +29,7 @@ CONSTANTS = (bool, int, float, str, bytes, type(None))
 
 
 class NotCached(Exception):
-    """Something that a file cannot hold, or whose changes would not be noticed; the message
+    """An object that cannot be written to a file, or whose changes would go undetected; the message
     names it."""
 
 
