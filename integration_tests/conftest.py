@@ -48,7 +48,7 @@ def pytest_configure(config: object) -> None:
         config.addinivalue_line("filterwarnings", line)  # type: ignore[attr-defined]
 
 
-LARGE = 20
+LARGE = 10
 """Of a test with more variants than this, one in `SAMPLE` runs by default."""
 
 SAMPLE = 3
