@@ -27,6 +27,10 @@ _LISTS = frozenset({"__init__", "_registry"})
 
 FEATURES = {
     "hashes of the program": r"user_?hash",
+    "inference mode": r"InferenceMode|InferenceTracker|as_inference|^_inference(_mode|_views)?$"
+    r"|(enter|exit)_inference",
+    "warnings of the program": r"give_warning|GivenWarning|WarningCapture|CapturedWarning"
+    r"|WarningReplay|with_warnings|^_warnings$|_warning_(capture|replay)",
 }
 """The names of each feature, as a regular expression that ignores case."""
 

@@ -53,6 +53,7 @@ from stator_variables._runtime._finalizers import (
     is_end_observable,
     may_have_observable_end,
 )
+from stator_variables._runtime._message_filter import filtered
 from stator_variables._runtime._release_check import release_check_source
 from stator_variables._runtime._stream_states import saved_stream
 from stator_variables._runtime._support import (
@@ -60,7 +61,6 @@ from stator_variables._runtime._support import (
     give_warning,
     is_new_in_each_call,
 )
-from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._standard_space import StandardSpace
 from stator_variables._tensors._backward_operators import Differentiated

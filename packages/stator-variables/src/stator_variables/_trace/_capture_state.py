@@ -73,6 +73,10 @@ class CaptureState:
         """Yield what the entry relies on at the end, besides its guards."""
         return ()
 
+    def refuses_draws_ahead(self) -> bool:
+        """Return True if what is drawn ahead of the graph would be drawn outside of a mode."""
+        return False
+
     def outdated(self, e: Any) -> EarlierBreak | None:
         """Return the break where a fact was used that does not hold at the end, once all effects
         are emitted; None if all hold."""
