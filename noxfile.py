@@ -90,6 +90,7 @@ def layers(session: nox.Session) -> None:
     session.run("python", "tools/check_calls.py")
     session.run("python", "tools/check_paragraphs.py")
     session.run("python", "tools/check_names.py")
+    session.run("python", "tools/check_owners.py")
     session.run("python", "tools/check_size.py")
     session.run("python", "tools/check_trackers.py")
     run_tests(session, "tools/tests", *session.posargs)

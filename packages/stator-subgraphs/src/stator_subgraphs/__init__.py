@@ -34,7 +34,7 @@ from stator_subgraphs._output_graph import OutputGraph
 from stator_subgraphs._random import is_of_torch, node_may_draw
 from stator_subgraphs._scope import BodyScope
 from stator_subgraphs._value_check import CHECKS, bodies_of, calls_in, may_raise, name_of
-from stator_subgraphs._warning_capture import CapturedWarning
+from stator_subgraphs._warning_capture import computes_nothing, quiet, with_messages
 
 __version__ = "0.1.0"
 
@@ -42,7 +42,6 @@ __all__ = [
     "Body",
     "BodyScope",
     "CapturedGraph",
-    "CapturedWarning",
     "GraphInput",
     "OutputGraph",
     "ShapeFact",
@@ -52,11 +51,14 @@ __all__ += [
     "OPERATORS",
     "add_fake_kernels",
     "check_graph",
+    "computes_nothing",
     "is_mode_call",
     "is_of_torch",
     "needs_fake_kernels",
     "node_may_draw",
+    "quiet",
     "storage_of",
+    "with_messages",
 ]
 __all__ += ["CHECKPOINTS", "TRANSFORMS", "TRANSFORM_RESULTS"]
 __all__ += ["CHECKS", "bodies_of", "calls_in", "may_raise", "name_of"]

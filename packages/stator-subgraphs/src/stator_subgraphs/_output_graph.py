@@ -24,6 +24,7 @@ from stator_variables import (
     Kwargs,
     Space,
     TraceLocations,
+    give_warning,
     is_level_open,
 )
 from torch._guards import CompileId, TracingContext, tracing
@@ -179,6 +180,10 @@ class OutputGraph:
         with self._state.placed(), self._state.at_root():
             example = propagated(self._state, target, args, kwargs)
             return self._inputs.drawn_tensor(source, example)
+
+    def warn(self, text: str, category: type[Warning]) -> None:
+        """Record a warning that each call gives, at the line that is traced."""
+        self.call(give_warning, (text, category.__name__), {})
 
     def may_have_drawn(self, *, foreign: bool = False) -> bool:
         """Return True if a node so far may draw random numbers; with `foreign`, if one is of

@@ -14,7 +14,6 @@ from stator_variables._bodies._pytree import LEAF, Spec, broadcast, flatten, unf
 from stator_variables._domain import SymbolicDomain
 from stator_variables._emit._effects import emit_effects, finalize_generators
 from stator_variables._emit._outdated_guard import is_of_number, outdated_guards
-from stator_variables._emit._user_hash_replay import first_changed_user_hash
 from stator_variables._emitter import (
     Emitter,
     RaisedBefore,
@@ -26,7 +25,6 @@ from stator_variables._handler_keys import GENERATED_FORWARD, ORIGINAL
 from stator_variables._lifetime._reachability import held_by_changed, walk
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._dict_entries import items as dict_items
-from stator_variables._objects._hashing import UserHashReplay
 from stator_variables._objects._inlining import (
     ALLOWED,
     DISALLOWED,
@@ -55,6 +53,7 @@ from stator_variables._runtime._finalizers import (
     is_end_observable,
     may_have_observable_end,
 )
+from stator_variables._runtime._message_filter import filtered
 from stator_variables._runtime._release_check import release_check_source
 from stator_variables._runtime._stream_states import saved_stream
 from stator_variables._runtime._support import (
@@ -62,7 +61,6 @@ from stator_variables._runtime._support import (
     give_warning,
     is_new_in_each_call,
 )
-from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._standard_space import StandardSpace
 from stator_variables._tensors._backward_operators import Differentiated
@@ -234,10 +232,8 @@ __all__ += ["Dim", "GraphRecorder", "GraphValue", "from_traced", "record"]
 __all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StaysInGraph", "StillRunning"]
 __all__ += ["refers_to"]
 __all__ += [
-    "UserHashReplay",
     "emit_effects",
     "finalize_generators",
-    "first_changed_user_hash",
     "has_few_parts",
     "held_by_changed",
     "is_identity",

@@ -11,7 +11,7 @@ import stator_bytecode as bytecode
 from stator_bytecode import OperationSteps, Result
 
 from stator_variables._lifetime import _finalization
-from stator_variables._objects._hashing import hashing
+from stator_variables._objects._hash_results import hashing
 from stator_variables._objects._method import MethodTracker
 from stator_variables._tracker import VariableTracker
 

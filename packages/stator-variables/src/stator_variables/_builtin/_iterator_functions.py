@@ -20,7 +20,7 @@ from stator_bytecode import (
 )
 
 from stator_variables._objects import _exceptions, _new_values, _number
-from stator_variables._objects._hashing import observed
+from stator_variables._objects._hash_results import observed
 from stator_variables._objects._iterators._item import ItemIteratorTracker
 from stator_variables._objects._iterators._iterator import IteratorTracker
 from stator_variables._objects._iterators._map import (

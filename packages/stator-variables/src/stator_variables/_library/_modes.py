@@ -22,8 +22,7 @@ from stator_variables._objects._method_table import app_level, then
 from stator_variables._objects._program_error import as_program_error
 from stator_variables._objects._wrap import equal_to
 from stator_variables._protocols import _calls
-from stator_variables._runtime._support import give_warning
-from stator_variables._runtime._warnings import filtered
+from stator_variables._runtime._message_filter import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _indexing_mode, _torch_calls, _torch_functions
 from stator_variables._tensors import _torch_state as state
@@ -102,7 +101,7 @@ def _is_accepted(t: Space, setting: Setting, value: object) -> bool:
     except Warning as warning:
         if setting.now != before:
             raise t.unsupported("warning", f"a setter that warns: {warning}") from None
-        warn(t, str(warning), type(warning))
+        t.graph.warn(str(warning), type(warning))
         return False
     except (TypeError, RuntimeError) as error:
         raise as_program_error(t, error) from None
@@ -162,7 +161,7 @@ def _query(t: Space, of: Any, values: list[Any]) -> VariableTracker:
         with filtered("error", ""):
             return _new_values.fresh(t, of(*values))
     except Warning as warning:
-        warn(t, str(warning), type(warning))
+        t.graph.warn(str(warning), type(warning))
     except (TypeError, RuntimeError) as error:
         raise as_program_error(t, error) from None
     with filtered("ignore", ""):
@@ -180,12 +179,6 @@ def autocast_dtype(t: Space, args: Args, kwargs: Kwargs, of: Any) -> VariableTra
 def deprecated_is_compiling(t: Space, args: Args, kwargs: Kwargs) -> Result:
     _query(t, torch._utils.is_compiling, [])
     return _torch_functions.is_compiling(t, [], {})
-
-
-def warn(t: Space, text: str, category: type[Warning]) -> None:
-    """Give a warning in each call, at the line of the program that is traced."""
-    arguments = [ConstantTracker(text), ConstantTracker(category.__name__)]
-    _torch_calls.record_without_modes(t, give_warning, arguments, {})
 
 
 @handlers.handles_each(state.FIXED)

@@ -17,7 +17,7 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import DTYPES, NUMBERS, NUMPY
-from stator_variables._runtime._warnings import filtered
+from stator_variables._runtime._message_filter import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import (
     _array_conversions,

@@ -25,13 +25,12 @@ from stator_guards import (
 from stator_variables._lifetime._reachability import reached
 from stator_variables._objects._builder_table import BuilderTable, field
 from stator_variables._objects._dict import DictEntries, DictTracker
-from stator_variables._objects._hash_results import ALONE, AS_KEY
+from stator_variables._objects._hash_results import ALONE, AS_KEY, hashing
 from stator_variables._objects._hashing import (
     COMPOSED,
     HandleKey,
     RefTo,
     has_identity,
-    hashing,
     is_handed_in,
     key_made,
     key_with_identities,

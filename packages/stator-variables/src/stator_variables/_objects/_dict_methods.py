@@ -12,8 +12,8 @@ from stator_bytecode import NULL, OperationSteps, Result, operation, settle
 from stator_variables._objects import _dict_entries, _dict_update
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._dict_view import VIEW_CLASSES, ViewTracker
-from stator_variables._objects._hash_results import ALONE, AS_KEY
-from stator_variables._objects._hashing import hashing, tell_apart
+from stator_variables._objects._hash_results import ALONE, AS_KEY, hashing
+from stator_variables._objects._hashing import tell_apart
 from stator_variables._objects._iterators._table import DictIteratorTracker, dict_iterator
 from stator_variables._objects._lookup import defines, refuse_overridden
 from stator_variables._objects._method_table import MethodTable, comparisons, then

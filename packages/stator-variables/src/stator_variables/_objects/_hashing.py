@@ -2,21 +2,17 @@
 
 Equal constants of different types (1, True, 1.0) are one key, as in Python; the dict determines
 which key object stays. Objects whose class hashes in Python are keys by the result of their
-`__hash__`, and `dict` itself, which holds the hashed keys, calls `__eq__` where CPython does. Both
-are interpreted by `hashing`: a step that needs a result stops, is rolled back, and is repeated with
-the result available.
+`__hash__`, and `dict` itself, which holds the hashed keys, calls `__eq__` where CPython does: see
+`_hash_results`.
 """
 
 import operator
 import types
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from attrs import field, frozen
-from stator_bytecode import OperationSteps, Result, Snapshot, operation, settle
-from stator_bytecode.errors import SourceSpan, Unsupported
+from attrs import Factory, define, field, frozen
 from stator_guards import (
     CallSource,
     CapturedSource,
@@ -30,16 +26,15 @@ from stator_guards import (
     shown_as,
 )
 
-from stator_variables._lifetime._reachability import reachable
 from stator_variables._objects import _number
 from stator_variables._objects._hash_results import (
     AS_ELEMENT,
     AS_KEY,
-    call_user_hash,
     complain_of_no_hash,
+    user_hash,
 )
 from stator_variables._objects._identity_number import HandleKeyTracker, IdTracker
-from stator_variables._objects._keys import Identity, ProgramKey, UserHashResults, runs_user_code
+from stator_variables._objects._keys import Identity, ProgramKey, runs_user_code
 from stator_variables._objects._lookup import guarded_lookup, overrides
 from stator_variables._objects._plain_value import plain_value
 from stator_variables._objects._set import SetTracker
@@ -47,6 +42,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._runtime._contents import set_base
 from stator_variables._space import Space
+from stator_variables._trace._capture_state import Notes
 from stator_variables._tracker import MISSING, VariableTracker, is_a, made_of, source_of
 from stator_variables._trackers import (
     BuiltinTracker,
@@ -84,6 +80,14 @@ def _hashed_value(value: object) -> object:
     return Identity(value) if isinstance(value, type) else value
 
 
+@define(eq=False)
+class KeyNumbers(Notes):
+    """The numbers in keys, and the identities."""
+
+    known: dict[Any, dict[Any, None]] = Factory(dict)
+    """By their positions in the keys."""
+
+
 _ADDRESSES, _MANY = 1 << 20, 16
 """Numbers from the first on may be identities; among so many keys in one position their difference
 is irrelevant."""
@@ -99,7 +103,7 @@ def _note_numbers(t: Space, hashed: object, place: tuple[Any, ...]) -> None:
         for part in hashed:
             _note_numbers(t, part, (*place, None))
     elif type(hashed) is IdOf or (type(hashed) is int and hashed >= _ADDRESSES):
-        _rely_on_differences(t, hashed, t.state(UserHashResults).numbers.setdefault(place, {}))
+        _rely_on_differences(t, hashed, t.state(KeyNumbers).known.setdefault(place, {}))
 
 
 def _rely_on_differences(t: Space, hashed: object, known: dict[Any, None]) -> None:
@@ -187,38 +191,6 @@ def _rely_on_absence(t: Space, of: Any, key: object, origin: Source) -> None:
     t.guard(CallSource(has, of.source, origin), Truth(False))
 
 
-class MissingUserHash(Unsupported):
-    """A missing result of the program for a key: `hash(a)`, or `a == b`. Without a caller that
-    provides it, a break."""
-
-    operands: tuple[Any, ...]
-
-
-def user_hash(t: Space, *operands: VariableTracker) -> Any:
-    """`hash(a)` or `a == b`, as it was computed in this step."""
-    key = tuple(map(id, operands))
-    hashes = t.state(UserHashResults)
-    if hashes.results is not None and key in hashes.results:
-        return hashes.results[key]
-    # during a rollback, for example
-    if hashes.results is None and key in hashes.known:
-        return hashes.known[key].user_hash
-    detail = f"a key of class {operands[0].cls.__name__}, which is hashed here"
-    error = MissingUserHash("user-hash", detail, "", t.where())
-    error.operands = operands
-    raise error
-
-
-@frozen(eq=False)
-class UserHashReplay:
-    """The result for `operands`, and the state of the Machine before it was evaluated."""
-
-    operands: tuple[Any, ...]
-    user_hash: object
-    begun: tuple[Snapshot, int]
-    where: SourceSpan
-
-
 class UserKey(ProgramKey):
     """The key of an object whose class defines its hash; `number` is what that was."""
 
@@ -239,80 +211,6 @@ class UserKey(ProgramKey):
         if other.thing is self.thing or self.number != other.number:
             return other.thing is self.thing
         return bool(user_hash(self.t, self.thing, other.thing))
-
-
-def hashing(t: Space, step: Callable[[], Any]) -> Result:
-    """Return `step()`, a Result, with its calls of the program's `__hash__` and `__eq__`
-    interpreted."""
-    found = _tried(t, step, {})
-    return _with_user_hashes(t, step, found) if type(found) is MissingUserHash else found
-
-
-def _tried(t: Space, step: Callable[[], Any], results: dict[tuple[int, ...], Any]) -> Result:
-    """Return `step()`, or the result it is missing, after a rollback."""
-    before = t.journal.mark()
-    hashes = t.state(UserHashResults)
-    outer = hashes.results
-    hashes.results = results
-    try:
-        return step()
-    except MissingUserHash as needed:
-        t.journal.rollback(before)
-        return needed
-    finally:
-        hashes.results = outer
-
-
-@operation
-def _with_user_hashes(t: Space, step: Callable[[], Any], found: object) -> OperationSteps:
-    results: dict[tuple[int, ...], Any] = {}
-    while type(found) is MissingUserHash:
-        begun, where, key = t.machine.save(), t.where(), tuple(map(id, found.operands))
-        results[key] = yield from _without_effects(t, found.operands)
-        _record(t, UserHashReplay(found.operands, results[key], begun, where))
-        found = _tried(t, step, results)
-    return (yield from settle(found))
-
-
-def _record(t: Space, given: UserHashReplay) -> None:
-    """Store a result. A step that is rolled back later repeats the call, and gets the result that
-    held then."""
-    key = tuple(map(id, given.operands))  # `given` keeps the objects, and so their identity
-    hashes = t.state(UserHashResults)
-    before = hashes.known.get(key, given)
-    hashes.known[key] = given
-    hashes.given.append(given)
-    t.journal.record(lambda: hashes.known.update({key: before}) or hashes.given.pop())
-
-
-def _without_effects(t: Space, operands: tuple[Any, ...]) -> OperationSteps:
-    """Return the result of a call that must not change anything, as filling the real container
-    repeats it.
-
-    A key may store its hash for the next time: it is called again, and must change nothing then.
-    """
-    found, changed = yield from observed(t, call_user_hash(t, *operands), operands)
-    if changed and all(getattr(vt, "owner", None) in operands for vt in changed):
-        found, changed = yield from observed(t, call_user_hash(t, *operands), operands)
-    if changed:
-        detail = f"a key of class {operands[0].cls.__name__}, whose comparison changes things"
-        raise t.unsupported("user-hash", detail)
-    return found
-
-
-def observed(t: Space, call: Any, about: tuple[Any, ...]) -> OperationSteps:
-    """Return the result, and what the call changed that still exists."""
-    touched: dict[int, Any] = {}
-    t.touched.append(touched)
-    try:
-        found = yield from call
-    finally:
-        # equal ones belong to calls around it
-        t.touched[:] = [other for other in t.touched if other is not touched]
-    if not touched:
-        return found, []
-    known = {id(vt) for vt in reachable([*about, *t.machine.frames])}
-    return found, [vt for vt, _ in touched.values() if vt.source is not None or id(vt) in known]
 
 
 @frozen

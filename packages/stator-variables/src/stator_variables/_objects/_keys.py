@@ -1,12 +1,11 @@
 """Keys as dicts and sets hash them while tracing, and what the trackers of both have in common."""
 
 from collections.abc import Callable, Sized
-from typing import Any, ClassVar
+from typing import Any
 
 from attrs import Factory, define, field
 
 from stator_variables._space import Space
-from stator_variables._trace._capture_state import CaptureState
 from stator_variables._tracker import VariableTracker
 
 
@@ -29,23 +28,6 @@ class ProgramKey:
     """A key whose class hashes and compares in Python: see `_hashing.UserKey`."""
 
     __slots__ = ()
-
-
-@define(eq=False)
-class UserHashResults(CaptureState):
-    """The results of `__eq__` and `__hash__` of the program on keys: see `_hashing`."""
-
-    may_repeat: ClassVar[bool] = True
-
-    results: Any = None  # in the step that is being done
-    # all that ever were, with their operands
-    known: dict[Any, Any] = Factory(dict)
-    given: list[Any] = Factory(list)  # the results that hold, in their order
-    # keys that may be identities, by their place
-    numbers: dict[Any, dict[Any, None]] = Factory(dict)
-
-    def moment(self) -> tuple[Any, ...]:
-        return (len(self.given),)
 
 
 def runs_user_code(hashed: Any) -> bool:

@@ -8,7 +8,7 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._program_error import as_program_error
 from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._runtime._warnings import filtered
+from stator_variables._runtime._message_filter import filtered
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 from stator_variables._trackers import ClassTracker, ConstantTracker

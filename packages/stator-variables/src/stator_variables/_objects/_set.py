@@ -19,7 +19,8 @@ from stator_guards import CallSource, CapturedSource, Custom, Source
 from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, filled, made_empty
 from stator_variables._objects._dict import DictTracker
-from stator_variables._objects._keys import HashedTracker, Identity, UserHashResults, runs_user_code
+from stator_variables._objects._hash_results import has_results
+from stator_variables._objects._keys import HashedTracker, Identity, runs_user_code
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._trace._capture_state import Phase
@@ -67,7 +68,7 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
 
     def fills_by_user_code(self, t: Space) -> bool:
         """Return True if filling it hashes items in the program: see `DictTracker`."""
-        return bool(t.state(UserHashResults).given) and (
+        return has_results(t) and (
             bool(self.steps_taken)
             or any(map(runs_user_code, self.known))
             or any(map(runs_user_code, self.before))

@@ -16,11 +16,10 @@ from stator_guards import CallSource, CapturedSource, Custom, ItemSource, Source
 
 from stator_variables._objects import _dict_entries
 from stator_variables._objects._builder_table import BuilderTable
-from stator_variables._objects._hash_results import AS_ELEMENT
+from stator_variables._objects._hash_results import AS_ELEMENT, hashing
 from stator_variables._objects._hashing import (
     element_of,
     has_identity,
-    hashing,
     key_of_value,
     real_key,
     rely_on_kept_hashes,

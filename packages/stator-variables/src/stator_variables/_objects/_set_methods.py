@@ -9,8 +9,8 @@ from stator_bytecode import NULL, OperationSteps, Result, after, operation, sett
 
 from stator_variables._objects import _set_members
 from stator_variables._objects._arity import ANY_COUNT
-from stator_variables._objects._hash_results import ALONE, AS_ELEMENT
-from stator_variables._objects._hashing import element_of, hashing
+from stator_variables._objects._hash_results import ALONE, AS_ELEMENT, hashing
+from stator_variables._objects._hashing import element_of
 from stator_variables._objects._iterators._table import set_iterator
 from stator_variables._objects._lookup import overrides, refuse_overridden
 from stator_variables._objects._method_table import COMPARISONS, MethodTable, comparisons, then

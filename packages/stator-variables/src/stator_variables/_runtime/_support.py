@@ -18,7 +18,7 @@ from torch import Tensor
 
 from stator_variables._defining_module import module_of
 from stator_variables._pure import DTYPES, NUMPY
-from stator_variables._runtime._warnings import filtered
+from stator_variables._runtime._message_filter import filtered
 from stator_variables._tracker import Args, Kwargs
 
 

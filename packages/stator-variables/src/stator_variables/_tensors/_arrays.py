@@ -23,7 +23,7 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._program_error import throw
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
-from stator_variables._runtime._warnings import filtered
+from stator_variables._runtime._message_filter import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _array_operands, _tensor_operators, _torch_calls
 from stator_variables._tensors._array_sample import NAMES, hint_of, sample_of, sizes_of

@@ -15,7 +15,6 @@ from stator_bytecode import OPERATOR_NAMES
 
 from stator_variables._handler_keys import ARRAY_OPERATOR
 from stator_variables._pure import NUMPY
-from stator_variables._runtime._support import give_warning
 from stator_variables._space import Space
 from stator_variables._tensors import _array_tensors, _arrays, _torch_calls
 from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker, is_a
@@ -59,7 +58,7 @@ def wrapped(t: Space, args: Args, compute: Callable[[list[Any]], Any]) -> Any:
         raise t.unsupported("numpy", "a function of NumPy that gives several arrays for tensors")
 
     for text, category in _warned():
-        _give(t, text, category)
+        t.graph.warn(text, category)
     made = result.tensor
     if made.example.dtype is not torch.bool:
         return made
@@ -78,8 +77,3 @@ def _warned() -> tuple[tuple[str, type[Warning]], ...]:
         warnings.simplefilter("always")
         NUMPY.negative(torch.ones(1))
     return tuple((str(each.message), each.category) for each in found)
-
-
-def _give(t: Space, text: str, category: type[Warning]) -> None:
-    arguments = [ConstantTracker(text), ConstantTracker(category.__name__)]
-    _torch_calls.record_without_modes(t, give_warning, arguments, {})

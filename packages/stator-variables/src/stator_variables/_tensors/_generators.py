@@ -21,9 +21,7 @@ from stator_variables._handler_keys import DRAW_AHEAD
 from stator_variables._runtime._support import filled
 from stator_variables._space import Space
 from stator_variables._tensors import _streams, _torch_calls
-from stator_variables._tensors._inference_mode import InferenceModes
 from stator_variables._tensors._surroundings import Transforms
-from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
 from stator_variables._trackers import NONE, ConstantTracker
 
@@ -62,7 +60,7 @@ def draw_ahead(t: Space, args: Args, kwargs: Kwargs) -> Any:
 def _drawn(t: Space, target: object, args: Args, kwargs: Kwargs) -> Any:
     if t.state(Transforms).names:
         raise t.unsupported("random-stream", "a generator inside of a transform")
-    if t.state(InferenceModes).ever or t.state(Overrides).modes or "out" in kwargs:
+    if "out" in kwargs or any(state.refuses_draws_ahead() for state in t.states.made.values()):
         raise t.unsupported("random-stream", "a generator in inference mode, or under a mode")
     if isinstance(target, str) and target.endswith("_"):
         return _filled(t, target, args, kwargs)

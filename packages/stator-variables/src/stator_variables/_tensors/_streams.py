@@ -27,7 +27,7 @@ from stator_guards import InstanceDictSource, ItemSource, Source
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import new_namespace
-from stator_variables._runtime._warnings import filtered
+from stator_variables._runtime._message_filter import filtered
 from stator_variables._space import Space
 from stator_variables._trace._drawn import DrawnSource, Early, Literal, Step, Streams, is_drawn
 from stator_variables._trace._graph import GraphValue

@@ -17,8 +17,18 @@ from enum import IntEnum, auto
 from typing import Any, ClassVar, TypeVar
 
 import attrs
-from attrs import Factory, define
+from attrs import Factory, define, frozen
+from stator_bytecode.errors import Unsupported
 from stator_guards import Kind, Source
+
+
+@frozen(eq=False)
+class EarlierBreak:
+    """A break before the end of a trace, which the end turns out to need: the state of the Machine
+    there, and the reason."""
+
+    begun: Any
+    reason: Unsupported
 
 
 class Phase(IntEnum):
@@ -62,6 +72,15 @@ class CaptureState:
     def facts(self, t: Any) -> Iterable[tuple[Source, Kind]]:
         """Yield what the entry relies on at the end, besides its guards."""
         return ()
+
+    def refuses_draws_ahead(self) -> bool:
+        """Return True if what is drawn ahead of the graph would be drawn outside of a mode."""
+        return False
+
+    def outdated(self, e: Any) -> EarlierBreak | None:
+        """Return the break where a fact was used that does not hold at the end, once all effects
+        are emitted; None if all hold."""
+        return None
 
     def release(self) -> None:
         """Release trackers and tensors, which an entry does not need."""
@@ -160,6 +179,11 @@ class CaptureStates:
         """Yield the facts of all states."""
         for state in [*self.made.values()]:
             yield from state.facts(t)
+
+    def outdated(self, e: Any) -> EarlierBreak | None:
+        """Return the break that the first of the states needs."""
+        found = (state.outdated(e) for state in [*self.made.values()])
+        return next((earlier for earlier in found if earlier is not None), None)
 
     def release(self) -> None:
         """Release what refers to trackers and tensors, which an entry does not need."""

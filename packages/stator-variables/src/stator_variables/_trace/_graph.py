@@ -213,6 +213,9 @@ class GraphRecorder(Protocol):
         """A tensor that the entry computes before the graph runs, like that of `target(*args,
         **kwargs)`."""
 
+    def warn(self, text: str, category: type[Warning]) -> None:
+        """Record a warning that each call gives, at the line that is traced."""
+
     def may_have_drawn(self, *, foreign: bool = False) -> bool:
         """Return True if a node so far may draw random numbers; with `foreign`, if one is of
         another library."""

@@ -32,6 +32,9 @@ class Overrides(CaptureState):
             push = e.capture(torch._C._push_on_torch_function_stack, "push_mode")
             e.lines.append(f"{push}({e.expr(mode)})")
 
+    def refuses_draws_ahead(self) -> bool:
+        return bool(self.modes)
+
     def moment(self) -> tuple[Any, ...] | None:
         return None if self.modes else (self.depth, self.subclasses, self.off)
 

@@ -54,8 +54,11 @@ def _other_outcome(emission: Emission, machine: Machine, graph: Any) -> Outcome 
     if has_hook_outside(emission.emitter, graph):
         return emission.outcome  # once more: the hook is registered natively by now
     keep_remaining_history(emission.emitter, graph)
-    changed = variables.first_changed_user_hash(emission.emitter)
-    return None if changed is None else _broken_at_answer(changed, machine)
+    earlier = emission.emitter.t.states.outdated(emission.emitter)
+    if earlier is None:
+        return None
+    machine.frames = []
+    return Broke(machine.go_back(earlier.begun), earlier.reason)
 
 
 def _emitted(outcome: Outcome, space: variables.Space, objects: Sequence[Any] = ()) -> Emission:
@@ -93,20 +96,6 @@ def _broken_at_raise(needed: variables.RaisedBefore, outcome: Outcome, machine: 
     where = outcome.reason.where if isinstance(outcome, Broke) else NOWHERE
     reason = Unsupported("exception-object", "an exception that outlives the graph", "", where)
     return Broke(snapshot, reason)
-
-
-def _broken_at_answer(given: variables.UserHashReplay, machine: Machine) -> Broke:
-    """Go back to where a key was hashed or compared that gives another result by now, and break
-    there.
-
-    The container that the key was put into is real after the break.
-    """
-    machine.frames = []
-    detail = (
-        f"a key of class {given.operands[0].cls.__name__}, "
-        "which is hashed or compared otherwise later"
-    )
-    return Broke(machine.go_back(given.begun), Unsupported("user-hash", detail, "", given.where))
 
 
 def _broken_at_resumption(

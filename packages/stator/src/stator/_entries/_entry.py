@@ -48,7 +48,7 @@ from stator._entries._checked_graph import CheckedGraph
 from stator._entries._graph_lowering import (
     effects_of,
     is_run_in_order,
-    lowered_with_warnings,
+    lowered_graph,
     settings_of,
 )
 from stator._entries._known_graph import KnownGraph
@@ -130,7 +130,7 @@ def make_entry(
         if later is not None:
             lowered, ran = later.as_it_is(traced)
         else:
-            lowered, ran = lowered_with_warnings(traced, options, ambient, effects, known)
+            lowered, ran = lowered_graph(traced, options, ambient, effects, known)
     spent = time.perf_counter() - begun
 
     guards = _all_guards(traced, retrace, lowered, state)

@@ -24,7 +24,6 @@ from stator._entries._gradient_buckets import mark_buckets
 from stator._entries._kernel_state import StateCalls, mark_setters, state_calls
 from stator._entries._kernel_state import run as run_setters
 from stator._entries._known_graph import KnownGraph, key_of
-from stator._entries._warning_replay import WarningReplay, silent
 from stator._settings._options import Options
 from stator.errors import BackendFailed, backend_boundary
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from stator._entries._graph_effects import GraphEffects
 
 
-def lowered_with_warnings(
+def lowered_graph(
     traced: TraceResult,
     options: Options,
     ambient: AmbientState,
@@ -45,21 +44,19 @@ def lowered_with_warnings(
 
     Returns the compiled graph, and the module that it was compiled from.
     """
-    with silent(_warned(traced)):
+    from stator_subgraphs import quiet
+
+    with quiet(traced.captured.graph):
         shared = _lowered_once(traced, options, ambient, effects, known)
-    return with_warnings(shared.lowered, traced), shared.module
+    return completed(shared.lowered, traced), shared.module
 
 
-def _warned(traced: TraceResult) -> list[Any]:
-    nodes = traced.captured.graph.nodes
-    return [warning for node in nodes for warning in node.meta.get("warns", ())]
-
-
-def with_warnings(lowered: Lowered, traced: TraceResult) -> Lowered:
+def completed(lowered: Lowered, traced: TraceResult) -> Lowered:
     """Let each call of a compiled graph issue the warnings of its operators."""
-    if warned := _warned(traced):
-        return attrs.evolve(lowered, callable=WarningReplay(lowered.callable, warned))
-    return lowered
+    from stator_subgraphs import with_messages
+
+    function = with_messages(lowered.callable, traced.captured.graph)
+    return lowered if function is lowered.callable else attrs.evolve(lowered, callable=function)
 
 
 def effects_of(captured: CapturedGraph) -> GraphEffects:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
-from stator_variables import give_warning, sets_state_of_kernels
+from stator_variables import sets_state_of_kernels
 from torch.fx import GraphModule, Node
 
 SEVERAL = "state that kernels read when they run is set between operators"
@@ -62,18 +62,14 @@ def mark_setters(module: GraphModule) -> None:
 
 def state_calls(module: GraphModule) -> StateCalls | None:
     """Find the setters of a graph; None where operators run under several states."""
-    from stator_subgraphs import is_mode_call  # brings sympy, with the first trace
+    from stator_subgraphs import computes_nothing  # brings sympy, with the first trace
 
     calls = [node for node in module.graph.nodes if node.op.startswith("call_")]
     setters = [i for i, node in enumerate(calls) if sets_state_of_kernels(node.target)]
     if not setters:
         return StateCalls()
 
-    operators = [
-        i
-        for i, node in enumerate(calls)
-        if node.target is not give_warning and not is_mode_call(node)
-    ]
+    operators = [i for i, node in enumerate(calls) if not computes_nothing(node)]
     first, last = min(operators, default=len(calls)), max(operators, default=len(calls))
     if any(first < i < last for i in setters):
         return None

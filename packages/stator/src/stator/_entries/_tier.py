@@ -39,12 +39,12 @@ from stator._capture._uncompiled_operator import check_compiled
 from stator._entries._checked_graph import CheckedGraph
 from stator._entries._graph_lowering import (
     Outdated,
+    completed,
     key_of_graph,
     lowered_for,
-    lowered_with_warnings,
+    lowered_graph,
     mark_native,
     settings_of,
-    with_warnings,
 )
 from stator._entries._known_graph import KnownGraph
 from stator._entries._late_inputs import LateInputs
@@ -180,7 +180,7 @@ class LaterLowering:
     def as_it_is(self, traced: TraceResult) -> tuple[Lowered, Any]:
         """Lower the graph for the eager backend."""
         options = attrs.evolve(self.options, backend=eager)
-        lowered, ran = lowered_with_warnings(traced, options, self.ambient, self.effects, {})
+        lowered, ran = lowered_graph(traced, options, self.ambient, self.effects, {})
         return attrs.evolve(lowered, guards=self.prepared.guards), ran
 
     def check_process(self) -> None:
@@ -275,7 +275,7 @@ class TierChange:
         Returns the entry that takes the place of this one, if the backend requires more guards.
         """
         data, traced = self.entry.data, self.later.traced
-        lowered = with_warnings(graph.lowered, traced)
+        lowered = completed(graph.lowered, traced)
         name, options = data.target.name, self.later.options
         data.uncompiled = check_compiled(name, lowered, data.op_count, options)
         run = self._function(lowered, graph.module)

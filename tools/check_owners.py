@@ -1,0 +1,84 @@
+"""Check that each feature has an owner: few files refer to it, in few packages.
+
+``python tools/check_owners.py [ROOT]`` prints the files of each feature and fails where a feature
+is in more than five, or in more than two packages.
+
+A feature is what a program may use: warnings, hooks for gradients, random streams. A file is of a
+feature if its code has one of the names that the packages give to it (``FEATURES``): names of
+modules, classes, functions, fields and arguments, defined or used, but not words of comments and
+texts. Names of torch and Python, such as ``torch.is_inference_mode_enabled`` and ``warnings.warn``,
+are not meant: they state what happens, not how it is captured. What a package exports
+(``__init__``) and lists (``_registry``) is not counted.
+"""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+import re
+import sys
+from collections.abc import Iterator
+
+from package_source import Source, read_packages
+
+_MAX_FILES = 5
+_MAX_PACKAGES = 2
+_LISTS = frozenset({"__init__", "_registry"})
+
+FEATURES = {
+    "hashes of the program": r"user_?hash",
+    "inference mode": r"InferenceMode|InferenceTracker|as_inference|^_inference(_mode|_views)?$"
+    r"|(enter|exit)_inference",
+    "warnings of the program": r"give_warning|GivenWarning|WarningCapture|CapturedWarning"
+    r"|WarningReplay|with_warnings|^_warnings$|_warning_(capture|replay)",
+}
+"""The names of each feature, as a regular expression that ignores case."""
+
+
+def names_of(source: Source) -> Iterator[str]:
+    """Yield the names that a file defines or uses, and its own."""
+    yield source.path.stem
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.arg | ast.keyword):
+            yield node.arg or ""
+        elif isinstance(node, ast.ImportFrom):
+            yield from (node.module or "").split(".")
+        elif isinstance(node, ast.alias):
+            yield node.name
+
+
+def files_of(pattern: str, root: pathlib.Path) -> dict[str, list[str]]:
+    """Return the files with names of a feature, by package."""
+    is_of_feature = re.compile(pattern, re.IGNORECASE).search
+    found = {}
+    for package, sources in read_packages(root).items():
+        counted = [source for source in sources if source.path.stem not in _LISTS]
+        files = [str(each.path) for each in counted if any(map(is_of_feature, names_of(each)))]
+        if files:
+            found[package] = files
+    return found
+
+
+def main(root: pathlib.Path) -> int:
+    """Print the files of each feature and return the exit status."""
+    status = 0
+    for feature, pattern in FEATURES.items():
+        found = files_of(pattern, root)
+        files = sum(map(len, found.values()))
+        print(f"{feature}: {files} files in {len(found)} packages")
+        for name in [name for names in found.values() for name in names]:
+            print(f"  {name}")
+        if files > _MAX_FILES or len(found) > _MAX_PACKAGES:
+            print(f"  allowed are {_MAX_FILES} files in {_MAX_PACKAGES} packages")
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")))
