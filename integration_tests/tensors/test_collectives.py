@@ -4,19 +4,19 @@ plain Python's."""
 from __future__ import annotations
 
 import pathlib
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import stator
 import torch
 import torch.distributed as dist
-import torch.multiprocessing
 from torch import Tensor
 from torch.distributed.tensor import Replicate, Shard, experimental
 from torch.utils import _pytree as pytree
 
 from integration_tests.support.counting import Counting
+from integration_tests.support.processes import in_processes
 
 SPLIT, WHOLE = [Shard(0)], [Replicate()]
 local_map: Any = experimental.local_map  # torch leaves it without types
@@ -201,40 +201,44 @@ PROGRAMS: tuple[Callable[[Tensor], Any], ...] = (
 )
 
 
-def test_two_processes_capture_collectives(tmp_path: pathlib.Path) -> None:
-    multiprocessing: Any = torch.multiprocessing  # not typed
-    multiprocessing.spawn(_process, (f"file://{tmp_path}/meeting",), nprocs=2)
+@pytest.mark.parametrize("is_sample", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_two_processes_capture_collectives(is_sample: bool, tmp_path: pathlib.Path) -> None:
+    in_processes(_process, tmp_path, args=(is_sample,))
 
 
-def _process(rank: int, meeting: str) -> None:
-    warnings.simplefilter("ignore")  # the names that users call are deprecated ones
-    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
-    for program in PROGRAMS:
-        counting = Counting()
-        for backend in (counting, "aot_eager"):
-            x = (torch.arange(4.0) + rank).requires_grad_()
-            y = x.detach().clone().requires_grad_()
-            expected, actual = (
-                program(x),
-                stator.compile(program, backend=backend, fullgraph=True)(y),
-            )
-            assert torch.equal(expected, actual), program.__name__
-            if program is broadcast and backend == "aot_eager":
-                continue  # torch has no formula for its gradient, and AOT stops there
-            expected.sum().backward()
-            actual.sum().backward()
-            assert x.grad is not None
-            assert y.grad is not None
-            assert torch.equal(x.grad, y.grad), program.__name__
-        assert counting.count == 1
-    for program in IN_PLACE:
+def _process(is_sample: bool) -> None:
+    count = 1 if is_sample else len((*PROGRAMS, *IN_PLACE, *NOT_CAPTURED))
+    for functional in PROGRAMS[:count]:
+        check_functional(functional)
+
+    rank = dist.get_rank()
+    for program in IN_PLACE[:count]:
         for backend in ("eager", "aot_eager"):
             assert_alike(program, stator.compile(program, backend=backend, fullgraph=True), rank)
-    for program in NOT_CAPTURED:
-        compiled = stator.compile(program, backend="eager")
-        assert_alike(program, compiled, rank)
-        assert compiled.report.breaks, program.__name__
-    dist.destroy_process_group()
+
+    for broken in NOT_CAPTURED[:count]:
+        compiled = stator.compile(broken, backend="eager")
+        assert_alike(broken, compiled, rank)
+        assert compiled.report.breaks, broken.__name__
+
+
+def check_functional(program: Any) -> None:
+    """Compare values and gradients, in one graph."""
+    counting = Counting()
+    for backend in (counting, "aot_eager"):
+        x = (torch.arange(4.0) + dist.get_rank()).requires_grad_()
+        y = x.detach().clone().requires_grad_()
+        compiled = stator.compile(program, backend=backend, fullgraph=True)
+        expected, actual = program(x), compiled(y)
+        assert torch.equal(expected, actual), program.__name__
+        if program is broadcast and backend == "aot_eager":
+            continue  # torch has no formula for its gradient, and AOT stops there
+        expected.sum().backward()
+        actual.sum().backward()
+        assert x.grad is not None
+        assert y.grad is not None
+        assert torch.equal(x.grad, y.grad), program.__name__
+    assert counting.count == 1
 
 
 def assert_alike(program: Any, compiled: Any, rank: int) -> None:

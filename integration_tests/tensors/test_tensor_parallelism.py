@@ -7,20 +7,18 @@ placements and the gradients of plain Python in each process."""
 from __future__ import annotations
 
 import pathlib
-import warnings
 from typing import Any
 
 import pytest
 import stator
 import torch
-import torch.distributed as dist
-import torch.multiprocessing
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor, parallel
 from torch.distributed.tensor.experimental import local_map
 
 from integration_tests.support.counting import Counting
+from integration_tests.support.processes import in_processes
 
 
 class Feed(nn.Module):
@@ -99,13 +97,10 @@ PROGRAMS = {tensor_parallel: 9, sequence_parallel: 14, mapped: 9, uneven: 6, dis
 
 @pytest.mark.slow
 def test_two_processes_capture_tensor_parallelism(tmp_path: pathlib.Path) -> None:
-    multiprocessing: Any = torch.multiprocessing  # not typed
-    multiprocessing.spawn(_process, (f"file://{tmp_path}/meeting",), nprocs=2)
+    in_processes(_process, tmp_path)
 
 
-def _process(rank: int, meeting: str) -> None:
-    warnings.simplefilter("ignore")
-    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
+def _process() -> None:
     mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
     for program, count in PROGRAMS.items():
         torch.manual_seed(0)
@@ -121,7 +116,6 @@ def _process(rank: int, meeting: str) -> None:
         (graph,) = counting.graphs
         calls = [node for node in graph.graph.nodes if node.op.startswith("call_")]
         assert len(calls) == count, program.__name__
-    dist.destroy_process_group()
 
 
 def step(called: Any, f: Any, args: tuple[Tensor, ...]) -> Any:

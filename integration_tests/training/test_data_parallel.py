@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import pathlib
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,11 +15,11 @@ import pytest
 import stator
 import torch
 import torch.distributed as dist
-import torch.multiprocessing
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from integration_tests.support.counting import Counting
+from integration_tests.support.processes import in_processes
 
 if not dist.is_available():
     pytest.skip("torch was built without distributed", allow_module_level=True)
@@ -234,17 +233,13 @@ def test_graph_without_gradients_is_not_divided(group: None) -> None:
 # -- two processes --------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_two_processes_train_as_plain_python(tmp_path: pathlib.Path) -> None:
-    multiprocessing: Any = torch.multiprocessing  # not typed
-    multiprocessing.spawn(_process, (f"file://{tmp_path}/meeting",), nprocs=2)
+    in_processes(_process, tmp_path)
 
 
-def _process(rank: int, meeting: str) -> None:
-    warnings.simplefilter("ignore")
-    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
+def _process() -> None:
     for options in VARIANTS.values():
         # a static graph begins with a step that is synchronized
         for accumulate in (1,) if "static_graph" in options else (1, 2):
             expected = trained(plain, accumulate=accumulate, **options)
             for wrap in (around_compiled, compiled_around):
                 assert trained(wrap, accumulate=accumulate, **options) == expected
-    dist.destroy_process_group()

@@ -7,7 +7,6 @@ weights, with the graphs of torch.compile and one break per block at most."""
 from __future__ import annotations
 
 import pathlib
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,11 +14,11 @@ import pytest
 import stator
 import torch
 import torch.distributed as dist
-import torch.multiprocessing
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 
 from integration_tests.support.counting import Counting
+from integration_tests.support.processes import in_processes
 
 if not dist.is_available():
     pytest.skip("torch was built without distributed", allow_module_level=True)
@@ -175,13 +174,10 @@ def test_module_without_the_hooks_is_compiled_as_usual(mesh: Any) -> None:
 
 @pytest.mark.slow
 def test_two_processes_train_as_plain_python(tmp_path: pathlib.Path) -> None:
-    multiprocessing: Any = torch.multiprocessing  # not typed
-    multiprocessing.spawn(_process, (f"file://{tmp_path}/meeting",), nprocs=2)
+    in_processes(_process, tmp_path)
 
 
-def _process(rank: int, meeting: str) -> None:
-    warnings.simplefilter("ignore")
-    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
+def _process() -> None:
     mesh = init_device_mesh("cpu", (2,))
     for name, options in VARIANTS.items():
         for accumulate in (1, 2):
@@ -189,4 +185,3 @@ def _process(rank: int, meeting: str) -> None:
             for form in (whole, blocks_in_place):
                 found = trained(form, mesh, accumulate=accumulate, **options)
                 assert found == expected, (name, form)
-    dist.destroy_process_group()
