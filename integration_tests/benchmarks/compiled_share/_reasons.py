@@ -31,3 +31,6 @@ REASONS: dict[str, str] = {
         "that out"
     ),
 }
+
+SLOWER: dict[str, str] = {}
+"""Reasons for workloads with a figure above its limit under Inductor."""
