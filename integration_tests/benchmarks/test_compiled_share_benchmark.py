@@ -17,7 +17,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from integration_tests.benchmarks.compiled_share import _inductor, _page, child, command
 from integration_tests.benchmarks.compiled_share._count import CountingCompiler, operators_in
-from integration_tests.benchmarks.compiled_share._inductor import Times, measure_times
+from integration_tests.benchmarks.compiled_share._inductor import Seconds, Times, measure_times
 from integration_tests.benchmarks.compiled_share._measure import Counts, difference, measure
 from integration_tests.benchmarks.compiled_share._processes import Ratios, Share, ratios
 from integration_tests.benchmarks.compiled_share._profile import (
@@ -26,7 +26,7 @@ from integration_tests.benchmarks.compiled_share._profile import (
     peak_of_memory,
     profiled,
 )
-from integration_tests.benchmarks.compiled_share._reasons import REASONS
+from integration_tests.benchmarks.compiled_share._reasons import REASONS, SLOWER
 from integration_tests.benchmarks.compiled_share._results import Store
 from integration_tests.benchmarks.compiled_share._step import loss_of, whole_step
 from integration_tests.benchmarks.compiled_share.workloads import INDUCTOR, WORKLOADS
@@ -189,8 +189,9 @@ class TestMeasuring:
         assert found.memory <= alive + 8000
         assert found.memory >= kept.nbytes + 8000
         assert alive >= kept.nbytes
-        assert found.first > 0
-        assert found.steady > 0
+        for seconds in (found.first, found.steady):
+            assert seconds.cpu > 0
+            assert seconds.wall > 0
 
 
 class TestDifference:
@@ -268,12 +269,18 @@ class TestPage:
         store = Store(tmp_path / "found.json", {"torch": "2.13.0"})
         for name in ("second", "first"):
             store.shares[name] = share(EQUAL, EQUAL)
-        store.ratios["first"] = Ratios(0.5, 1.0, 2.0)
+        store.ratios["first"] = Ratios(0.5, 0.6, 1.0, 0.9, 2.0, commit="1111")
         text = _page.page(store, ["first", "second", "third"])
         assert text.index("| first | 100 |") < text.index("| second | 100 |")
         assert "2 workloads: 4 / 4 operators outside" in text
-        assert "| first | 0.50 | 1.00 | 2.00 |" in text
-        assert "steady call 0.50, at most 0.50" in text
+        assert "| first | 0.50 | 0.60 | 1.00 | 0.90 | 2.00 | above the limit: memory |" in text
+        assert "steady call 0.50, at most 0.50; on the wall 0.60" in text
+        assert text.count("Rows are of commit 1111.") == 1
+
+    def test_reason_of_a_slow_workload_is_in_its_row(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(SLOWER, "toy", "it is a toy")
+        assert _page.slower("toy", Ratios(1.06, 1.0, 1.0, 1.0, 1.0)) == "it is a toy"
+        assert _page.slower("toy", Ratios(1.05, 9.0, 1.05, 9.0, 1.02)) == ""
 
     def test_page_names_the_commit_of_most_rows_and_the_other_ones(self) -> None:
         of_one = attrs.evolve(share(EQUAL, EQUAL), commit="1111")
@@ -287,11 +294,21 @@ class TestPage:
         assert not list(_page.commits({"first": share(EQUAL, EQUAL)}))
 
 
+def times(seconds: tuple[float, float, float, float]) -> Times:
+    """Return the first and the steady time of a process, both of the CPU and on the wall."""
+    return Times(Seconds(*seconds[:2]), Seconds(*seconds[2:]), 10)
+
+
 class TestProcesses:
     def test_ratios_are_of_the_least_times(self) -> None:
-        ours = [Times(3.0, 2.0, 10), Times(2.0, 8.0, 10), Times(9.0, 9.0, 10)]
-        found = ratios({"stator": ours, "torch": [Times(4.0, 4.0, 20)]})
-        assert found == Ratios(0.5, 0.5, 0.5)
+        ours = [(3.0, 2.0, 1.0, 9.0), (2.0, 8.0, 9.0, 1.0), (9.0, 9.0, 9.0, 9.0)]
+        theirs = [(4.0, 4.0, 4.0, 4.0)]
+        found = ratios({"stator": [*map(times, ours)], "torch": [*map(times, theirs)]})
+        assert found == Ratios(0.25, 0.25, 0.5, 0.5, 1.0)
+
+    def test_times_are_what_their_process_printed(self) -> None:
+        found = times((1.0, 2.0, 3.0, 4.0))
+        assert Times.of(json.loads(json.dumps(attrs.asdict(found)))) == found
 
     def test_child_prints_counts_and_saves_results(
         self,
@@ -383,7 +400,7 @@ def test_store_gives_back_what_it_was_given(tmp_path: pathlib.Path) -> None:
     store = Store(tmp_path / "found.json", {"torch": "2.13.0"})
     found_at = share(EQUAL, counts(1, 2, 3), stator=0.25)
     store.shares["toy"] = attrs.evolve(found_at, commit="1111")
-    store.ratios["toy"] = Ratios(1.0, 2.0, 3.0)
+    store.ratios["toy"] = Ratios(1.0, 2.0, 3.0, 4.0, 5.0, commit="1111")
     store.write()
     found = Store.read(store.path)
     assert found.shares == store.shares

@@ -17,32 +17,52 @@ from integration_tests.benchmarks.compiled_share._profile import peak_of_memory,
 from integration_tests.benchmarks.real_models._workload import Workload
 
 _WARM_CALLS = 4
-_ROUNDS = 30
-_SECONDS = 2.0
+_ROUNDS = 300
+_SECONDS = 3.0
+
+
+@attrs.frozen
+class Seconds:
+    """Time that something took: of the CPU, and on the wall."""
+
+    cpu: float
+    wall: float
+
+    def __sub__(self, other: Seconds) -> Seconds:
+        return Seconds(self.cpu - other.cpu, self.wall - other.wall)
+
+    def least(self, other: Seconds) -> Seconds:
+        """Return the smaller figure of each kind: noise only adds."""
+        return Seconds(min(self.cpu, other.cpu), min(self.wall, other.wall))
 
 
 @attrs.frozen
 class Times:
-    """CPU seconds of the first calls, until nothing compiles any more, with the import of the
-    compiler and what C++ compilers take, and of a steady call; and the most bytes of tensors that
-    are alive at once in a steady call."""
+    """Seconds of the first calls, until nothing compiles any more, with the import of the compiler
+    and what C++ compilers take, and of a steady call; and the most bytes of tensors that are alive
+    at once in a steady call."""
 
-    first: float
-    steady: float
+    first: Seconds
+    steady: Seconds
     memory: int
+
+    @classmethod
+    def of(cls, found: dict[str, Any]) -> Times:
+        """Return what ``attrs.asdict`` was made of."""
+        return cls(Seconds(**found["first"]), Seconds(**found["steady"]), found["memory"])
 
 
 def measure_times(workload: Workload, side: str) -> Times:
     """Call once, a few times more, and then in rounds of which the quickest counts."""
     seed()
     program = workload.make()
-    start = _cpu()
+    start = _now()
     _, run = compile_program(program, side, "inductor")
     with torch.set_grad_enabled(workload.gradients):
         # the first one alone may be a call for which stator compiles nothing
         for number in range(_WARM_CALLS):
             call(program, run, number)()
-        first = _cpu() - start
+        first = _now() - start
 
         steady = _steady(lambda: call(program, run, _WARM_CALLS))
         # Memory that the second call frees, such as gradients, was made by the first.
@@ -74,14 +94,14 @@ def _gradient(tensor: torch.Tensor) -> torch.Tensor | None:
         return None
 
 
-def _steady(prepare: Any) -> float:
+def _steady(prepare: Any) -> Seconds:
     gc.collect()
     gc.disable()
     try:
-        found, used = float("inf"), 0.0
+        found, used = Seconds(float("inf"), float("inf")), 0.0
         for _ in range(_ROUNDS):
             seconds = _seconds(prepare())
-            found, used = min(found, seconds), used + seconds
+            found, used = found.least(seconds), used + seconds.wall
             if used > _SECONDS:
                 break
         return found
@@ -89,13 +109,15 @@ def _steady(prepare: Any) -> float:
         gc.enable()
 
 
-def _seconds(call: Any) -> float:
-    start = _cpu()
+def _seconds(call: Any) -> Seconds:
+    start = _now()
     call()
-    return _cpu() - start
+    return _now() - start
 
 
-def _cpu() -> float:
-    """Return the CPU time of this process and of those it has waited for, such as C++ compilers."""
+def _now() -> Seconds:
+    """Return the time, and the CPU time of this process and of those it has waited for, such as C++
+    compilers."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
+    cpu = time.process_time() + children.ru_utime + children.ru_stime
+    return Seconds(cpu, time.perf_counter())

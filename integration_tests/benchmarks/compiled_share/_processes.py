@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import statistics
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
 import torch
 
-from integration_tests.benchmarks.compiled_share._inductor import Times
+from integration_tests.benchmarks.compiled_share._inductor import Seconds, Times
 from integration_tests.benchmarks.compiled_share._measure import PLAIN, Counts, difference
 from integration_tests.benchmarks.real_models._processes import SIDES, Place
 from integration_tests.benchmarks.real_models._workload import Workload
@@ -36,11 +38,15 @@ class Share:
 
 @attrs.frozen
 class Ratios:
-    """Figures of stator under Inductor as multiples of torch.compile's."""
+    """Figures of stator under Inductor as multiples of torch.compile's: CPU times, times on the
+    wall, and memory. ``commit`` is that of the sources measured, empty if unknown."""
 
     steady: float
+    steady_wall: float
     first: float
+    first_wall: float
     memory: float
+    commit: str = ""
 
 
 def count(workload: Workload, place: Place) -> Share:
@@ -84,19 +90,27 @@ def time(workload: Workload, place: Place, repeats: int) -> Ratios | str:
             found = _run("times", workload, side, os.devnull, place)
             if isinstance(found, str):
                 return f"{side}: {found}"
-            times[side].append(Times(**found))
+            times[side].append(Times.of(found))
     return ratios(times)
 
 
 def ratios(times: dict[str, list[Times]]) -> Ratios:
     """Return ratios of the least times, since noise only adds, and of the medians of memory."""
     ours, theirs = times["stator"], times["torch"]
+    steady = _least(each.steady for each in ours), _least(each.steady for each in theirs)
+    first = _least(each.first for each in ours), _least(each.first for each in theirs)
     return Ratios(
-        min(each.steady for each in ours) / min(each.steady for each in theirs),
-        min(each.first for each in ours) / min(each.first for each in theirs),
+        steady[0].cpu / steady[1].cpu,
+        steady[0].wall / steady[1].wall,
+        first[0].cpu / first[1].cpu,
+        first[0].wall / first[1].wall,
         statistics.median(each.memory for each in ours)
         / statistics.median(each.memory for each in theirs),
     )
+
+
+def _least(seconds: Iterable[Seconds]) -> Seconds:
+    return functools.reduce(Seconds.least, seconds)
 
 
 def _run(kind: str, workload: Workload, side: str, file: str, place: Place) -> dict[str, Any] | str:

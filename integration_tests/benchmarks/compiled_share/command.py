@@ -117,7 +117,7 @@ def print_ratios(workloads: list[Workload], options: argparse.Namespace, store: 
             if isinstance(found, str):
                 print(f"{workload.name} failed: {found}", flush=True)
                 continue
-            store.ratios[workload.name] = found
+            store.ratios[workload.name] = attrs.evolve(found, commit=commit_of(place))
             store.write()
         print(_page.ratio_line(workload.name, store.ratios[workload.name]), flush=True)
 
