@@ -11,6 +11,7 @@ from stator_variables._bodies._body import (
     wrapped,
 )
 from stator_variables._bodies._pytree import LEAF, Spec, broadcast, flatten, unflatten
+from stator_variables._bodies._registered_trees import flatten_tree, unflatten_tree
 from stator_variables._domain import SymbolicDomain
 from stator_variables._emit._effects import emit_effects, finalize_generators
 from stator_variables._emit._outdated_guard import is_of_number, outdated_guards
@@ -245,7 +246,8 @@ __all__ += [
 # what an operator that takes functions is written with (docs/explanation/higher-order-operators.md)
 __all__ += ["EVERYTHING", "NOTHING", "BodyGraph", "BodyRecorder", "BodyTrace", "Permits", "leaf_of"]
 __all__ += ["argument", "call", "frame_for", "function_frame", "record_wrapping", "wrapped"]
-__all__ += ["LEAF", "Spec", "broadcast", "flatten", "repeated", "unflatten"]
+__all__ += ["LEAF", "Spec", "broadcast", "flatten", "flatten_tree", "repeated"]
+__all__ += ["unflatten", "unflatten_tree"]
 # likewise, for what operators do to values
 __all__ += [
     "NONE",

@@ -3,7 +3,7 @@ that the transform would pass to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from attrs import Factory, define
@@ -21,16 +21,18 @@ from stator_variables import (
     TensorTracker,
     TupleTracker,
     argument,
-    flatten,
+    flatten_tree,
     from_traced,
     in_transform,
     is_a,
-    unflatten,
+    unflatten_tree,
 )
 
 CALLED_ONCE = Permits(effects=True, aliases=True)
 ExampleOf = Callable[[Any], Any]
 """A function from the example of an input of the transform to that of the input of its body."""
+Built = Generator[Any, Any, Any]
+"""Steps that build a structure, and return it."""
 
 
 def sliced(dim: int) -> ExampleOf:
@@ -93,16 +95,15 @@ class TransformBody:
         self.body_inputs.append(body_input)
         return body_input
 
-    def add_inputs(self, vt: Any, example_of: ExampleOf) -> Any:
+    def add_inputs(self, leaves: Sequence[Any], spec: Spec, example_of: ExampleOf) -> Built:
         """Return a copy of a structure for the body, in which its tensors are inputs."""
-        leaves, spec = flatten(self.t, vt)
         body_leaves = [
             self.add_input(leaf, example_of)
             if is_a(leaf, TensorTracker)
             else self.pass_unchanged(leaf)
             for leaf in leaves
         ]
-        return unflatten(self.t, body_leaves, spec)
+        return (yield from unflatten_tree(self.t, body_leaves, spec))
 
     def pass_unchanged(self, vt: Any) -> Any:
         """Record a value that is the same in the body."""
@@ -118,16 +119,16 @@ class TransformBody:
         return result
 
     # -- outputs -----------------------------------------------------------------------------------
-    def set_outputs(self, result: Any, has_aux: bool = False) -> None:
+    def set_outputs(self, result: Any, has_aux: bool = False) -> Generator[Any, Any, None]:
         """End the body with the tensors that its function returned; with `has_aux` that is a pair
         of outputs and auxiliary outputs."""
         if has_aux:
             if not is_a(result, TupleTracker) or len(result.items) != 2:
                 raise self.refuse("a function that gives no pair")
             result, aux = result.items
-            self.aux_outputs, self.aux_spec = flatten(self.t, aux)
+            self.aux_outputs, self.aux_spec = yield from flatten_tree(self.t, aux)
 
-        self.outputs, self.output_spec = flatten(self.t, result)
+        self.outputs, self.output_spec = yield from flatten_tree(self.t, result)
         tensors = [*self.outputs, *self.aux_outputs]
         if not all(is_a(vt, TensorTracker) for vt in tensors):
             raise self.refuse("a function that gives more than tensors")
@@ -139,16 +140,17 @@ class TransformBody:
         inputs = [argument(self.t, vt) for vt in (*self.inputs, *extra)]
         return self.t.graph.call(target, [module, *options, *inputs, *self.graph.lifted], {})
 
-    def output(self, traced: GraphValue) -> Any:
+    def output(self, traced: GraphValue) -> Built:
         """Return the output of the function, of the tuple of its tensors."""
-        return unflatten(self.t, self.tensors(traced, self.outputs), self.output_spec)
+        tensors = self.tensors(traced, self.outputs)
+        return (yield from unflatten_tree(self.t, tensors, self.output_spec))
 
-    def aux_output(self, traced: GraphValue) -> list[Any]:
+    def aux_output(self, traced: GraphValue) -> Generator[Any, Any, list[Any]]:
         """Return the auxiliary output of the function, if it has one."""
         if self.aux_spec is None:
             return []
         tensors = self.tensors(traced, self.aux_outputs)
-        return [unflatten(self.t, tensors, self.aux_spec)]
+        return [(yield from unflatten_tree(self.t, tensors, self.aux_spec))]
 
     def tensors(self, traced: GraphValue, outputs: Sequence[Any] = ()) -> list[Any]:
         """Return the trackers of a tuple of tensors, which may be these outputs of the body: one

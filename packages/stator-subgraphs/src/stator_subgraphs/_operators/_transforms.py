@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from attrs import frozen
 from stator_bytecode import Raised, operation, settle
+from stator_guards import CallSource, Truth
 from stator_variables import (
     EVERYTHING,
     LEAF,
@@ -35,12 +36,12 @@ from stator_variables import (
     app_level,
     broadcast,
     dict_items,
-    flatten,
+    flatten_tree,
     from_traced,
     grad_mode,
     is_a,
     record,
-    unflatten,
+    unflatten_tree,
 )
 from torch._functorch import eager_transforms, vmap
 from torch.nn.utils import stateless
@@ -70,13 +71,15 @@ def vmap_impl(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`vmap_impl(function, in_dims, out_dims, randomness, chunk_size, *args, **kwargs)`"""
     function, in_dims, out_dims, randomness, chunk_size, *positional = args
     mode, chunk = options(t, randomness, chunk_size)
-    leaves, spec = flatten(t, pair(*positional))
-    call = _Call(function, spec, _dims(t, in_dims, spec), out_dims, mode, kwargs)
+    leaves, spec = yield from flatten_tree(t, pair(*positional))
+    _check_steps(t, spec)
+    dims = yield from _dims(t, in_dims, spec)
+    call = _Call(function, spec, dims, out_dims, mode, kwargs)
     if chunk is None:
         results, spec, _ = yield from _mapped(t, call, leaves)
     else:
         results, spec = yield from _in_chunks(t, call, leaves, chunk)
-    return unflatten(t, results, spec)
+    return (yield from unflatten_tree(t, results, spec))
 
 
 @handlers.handles_each(
@@ -120,20 +123,38 @@ def _mapped(
             for leaf, dim in pairs
         ]
         body.unchanged += call.kwargs.values()
-        args = unflatten(t, body_leaves, call.spec).items
-        body.set_outputs((yield from body.run(call.function, args, call.kwargs)))
+        args = (yield from unflatten_tree(t, body_leaves, call.spec)).items
+        yield from body.set_outputs((yield from body.run(call.function, args, call.kwargs)))
 
     out_dims, spec = call.out_dims, body.output_spec
     if spec == LEAF and is_a(out_dims, TupleTracker) and len(out_dims.items) == 1:
         out_dims = out_dims.items[0]  # as vmap has it, for a function that gives one tensor
-    placed = _dims(t, out_dims, spec)
+    placed = yield from _dims(t, out_dims, spec)
+    _check_steps(t, spec)
     used = tuple(dim for dim in call.dims if dim is not None)
     traced = body.record(targets.vmapped, [used, tuple(placed), call.randomness])
     return body.tensors(traced, body.outputs), spec, placed
 
 
-def _dims(t: Space, vt: Any, spec: Spec) -> list[int | None]:
-    if (leaves := broadcast(t, vt, spec)) is None:
+def _check_steps(t: Space, spec: Spec) -> None:
+    """Reject nodes of registered classes where a library has replaced steps of `vmap`, as it does
+    to map its own classes in another way."""
+    if not spec.has_registered:
+        return
+    if not steps_are_torchs():
+        raise t.unsupported("pytree-class", "vmap, with steps that a library has replaced")
+    t.guard(CallSource(steps_are_torchs), Truth(True))
+
+
+def steps_are_torchs() -> bool:
+    """Return True if the functions that flatten and wrap for `vmap` are those of torch."""
+    steps = (vmap._process_batched_inputs, vmap._create_batched_inputs, vmap._unwrap_batched)
+    return all(step.__module__ == vmap.__name__ for step in steps)
+
+
+def _dims(t: Space, vt: Any, spec: Spec) -> Generator[Any, Any, list[int | None]]:
+    given, outline = yield from flatten_tree(t, vt)
+    if (leaves := broadcast(given, outline, spec)) is None:
         raise t.unsupported("transform", "vmap with dimensions of another structure")
     dims = options(t, *leaves)
     if not all(dim is None or type(dim) is int for dim in dims):
@@ -206,17 +227,22 @@ class _Differentiated:
 
 def _differentiated(
     body: TransformBody, argnums: Any, args: Args, example_of: ExampleOf
-) -> _Differentiated:
+) -> Generator[Any, Any, _Differentiated]:
     (numbers,) = options(body.t, argnums)
     selected = range(len(args)) if numbers is None else _argument_numbers(body, numbers, len(args))
 
-    body_args, positions = [], {}
+    body_args, positions, spec_of = [], {}, {}
     for number, vt in enumerate(args):
         start = len(body.inputs)
-        body_args.append(body.add_inputs(vt, example_of if number in selected else constant))
+        leaves, spec_of[number] = yield from flatten_tree(body.t, vt)
+        if number in selected:
+            _check_all_tensors(body, leaves)
+
+        passed = example_of if number in selected else constant
+        body_args.append((yield from body.add_inputs(leaves, spec_of[number], passed)))
         positions[number] = range(start, len(body.inputs))
 
-    specs = tuple(_all_tensors(body, args[number]) for number in selected)
+    specs = tuple(spec_of[number] for number in selected)
     spec = specs[0] if type(numbers) is int else Spec(tuple, (), specs)
     flat = tuple(position for number in selected for position in positions[number])
     return _Differentiated(body_args, flat, spec)
@@ -231,11 +257,9 @@ def _argument_numbers(body: TransformBody, numbers: Any, count: int) -> list[int
     return positions
 
 
-def _all_tensors(body: TransformBody, vt: Any) -> Spec:
-    leaves, spec = flatten(body.t, vt)
+def _check_all_tensors(body: TransformBody, leaves: Sequence[Any]) -> None:
     if not leaves or not all(is_a(leaf, TensorTracker) for leaf in leaves):
         raise body.refuse("an argument that is not made of tensors")
-    return spec
 
 
 # -- grad ------------------------------------------------------------------------------------------
@@ -247,18 +271,23 @@ def grad_and_value_impl(t: Space, args: Args, kwargs: Kwargs) -> Any:
     (has_aux,) = options(t, aux_flag)
     body = TransformBody.of(t, "grad")
     with body.trace:
-        primal = _differentiated(body, argnums, positional.items, differentiable)
-        keywords = {key.value: body.add_inputs(vt, constant) for key, vt in dict_items(t, named)}
+        primal = yield from _differentiated(body, argnums, positional.items, differentiable)
+        keywords = {}
+        for key, vt in dict_items(t, named):
+            leaves, spec = yield from flatten_tree(t, vt)
+            keywords[key.value] = yield from body.add_inputs(leaves, spec, constant)
+
         # reverse mode turns them on around the function, whatever the mode outside is
         with grad_mode(t, True):
             result = yield from body.run(function, primal.args, keywords)
-        body.set_outputs(result, has_aux)
+        yield from body.set_outputs(result, has_aux)
         if body.output_spec != LEAF or body.outputs[0].example.dim() != 0:
             raise body.refuse("a function that gives no scalar")
     traced = body.record(targets.value_and_grads, [primal.positions, len(body.inputs)])
     grads, values, rest = (t.graph.project(traced, index) for index in range(3))
-    gradients, value = unflatten(t, body.tensors(grads), primal.spec), from_traced(t, values)
-    return pair(gradients, pair(value, *body.aux_output(rest)) if has_aux else value)
+    gradients = yield from unflatten_tree(t, body.tensors(grads), primal.spec)
+    value, aux = from_traced(t, values), (yield from body.aux_output(rest))
+    return pair(gradients, pair(value, *aux) if has_aux else value)
 
 
 # -- vjp -------------------------------------------------------------------------------------------
@@ -270,10 +299,12 @@ def vjp_with_argnums(t: Space, args: Args, kwargs: Kwargs) -> Any:
     (has_aux,) = options(t, kwargs.get("has_aux", ConstantTracker(False)))
     begun, body = t.machine.save(), TransformBody.of(t, "vjp")
     with body.trace:
-        primal = _differentiated(body, kwargs.get("argnums", NONE), primals, differentiable)
+        primal = yield from _differentiated(
+            body, kwargs.get("argnums", NONE), primals, differentiable
+        )
         with grad_mode(t, True):
             result = yield from body.run(function, primal.args, {})
-        body.set_outputs(result, has_aux)
+        yield from body.set_outputs(result, has_aux)
         if not body.outputs:
             raise body.refuse("a function that gives nothing")
 
@@ -284,9 +315,11 @@ def vjp_with_argnums(t: Space, args: Args, kwargs: Kwargs) -> Any:
         _call_linear, targets.cotangents_pulled, pull, body.output_spec, primal.spec
     )
     pulling = yield from settle(app_level(t, _applevel.pulling, [GraphFunction(pull, run, begun)]))
-    return pair(body.output(out), pulling, *body.aux_output(rest))
+    output, aux = (yield from body.output(out)), (yield from body.aux_output(rest))
+    return pair(output, pulling, *aux)
 
 
+@operation
 def _call_linear(
     target: Any,
     linear: GraphValue,
@@ -298,13 +331,13 @@ def _call_linear(
 ) -> Any:
     """Call the linear function that a transform returned, with tensors in one structure, for such
     in another."""
-    leaves, spec = flatten(t, args[0])
+    leaves, spec = yield from flatten_tree(t, args[0])
     if spec != input_spec or not all(is_a(leaf, TensorTracker) for leaf in leaves):
         raise t.unsupported("transform", "tangents, or cotangents, of another structure")
 
     tensors = [leaf.traced for leaf in leaves]
     traced = t.graph.call(target, [linear, *options(t, *args[1:]), *tensors], {})
-    return unflatten(t, from_traced(t, traced).items, output_spec)
+    return (yield from unflatten_tree(t, from_traced(t, traced).items, output_spec))
 
 
 # -- jvp -------------------------------------------------------------------------------------------
@@ -320,19 +353,22 @@ def jvp_with_argnums(t: Space, args: Args, kwargs: Kwargs) -> Any:
         raise body.refuse("primals that are no tuple")
 
     with body.trace:
-        primal = _differentiated(body, argnums, primals.items, constant)
-        directions, spec = flatten(t, tangents)
+        primal = yield from _differentiated(body, argnums, primals.items, constant)
+        directions, spec = yield from flatten_tree(t, tangents)
         if not _same_structure(spec, primal.spec) or not all(
             is_a(vt, TensorTracker) for vt in directions
         ):
             raise body.refuse("tangents of another structure")
-        body.set_outputs((yield from body.run(function, primal.args, {})), has_aux)
+        yield from body.set_outputs((yield from body.run(function, primal.args, {})), has_aux)
 
     flags = [primal.positions, len(body.inputs), len(body.outputs), strict]
     traced = body.record(targets.pushed_forward, flags, directions)
     out, pushed, rest_of = (t.graph.project(traced, index) for index in range(3))
-    outputs = [unflatten(t, body.tensors(part), body.output_spec) for part in (out, pushed)]
-    return pair(*outputs, *body.aux_output(rest_of))
+    outputs = []
+    for part in (out, pushed):
+        outputs.append((yield from unflatten_tree(t, body.tensors(part), body.output_spec)))
+    aux = yield from body.aux_output(rest_of)
+    return pair(*outputs, *aux)
 
 
 def _same_structure(tangents: Spec, primals: Spec) -> bool:
@@ -349,8 +385,8 @@ def linearize(t: Space, args: Args, kwargs: Kwargs) -> Any:
     function, *primals = args
     begun, body = t.machine.save(), TransformBody.of(t, "linearize", Permits(aliases=True))
     with body.trace:
-        primal = _differentiated(body, NONE, primals, constant)
-        body.set_outputs((yield from body.run(function, primal.args, {})))
+        primal = yield from _differentiated(body, NONE, primals, constant)
+        yield from body.set_outputs((yield from body.run(function, primal.args, {})))
     traced = body.record(targets.linearized, [len(body.inputs)])
     out, push = (t.graph.project(traced, index) for index in range(2))
     if any(part.requires_grad for part in out.example):
@@ -359,7 +395,8 @@ def linearize(t: Space, args: Args, kwargs: Kwargs) -> Any:
         _call_linear, targets.tangents_pushed, push, primal.spec, body.output_spec
     )
     pushing = yield from settle(app_level(t, _applevel.pushing, [GraphFunction(push, run, begun)]))
-    return pair(body.output(out), pushing)
+    output = yield from body.output(out)
+    return pair(output, pushing)
 
 
 @handlers.handles(targets.linearized)
