@@ -230,6 +230,15 @@ def slow(session: nox.Session) -> None:
     run_slow_tests(session, "integration_tests", "--timeout=3600")
 
 
+@nox.session(tags=["nightly"], default=False)
+def pyright(session: nox.Session) -> None:
+    """Strict types of a user's script under pyright; `lint` has it under mypy. pyright fetches a
+    Node where there is none."""
+    install_everything(session)
+    session.install("pyright>=1.1.414,<1.2")
+    session.run("pyright")
+
+
 def run_pages(session: nox.Session, readme: pathlib.Path, folder: pathlib.Path) -> None:
     """Install what ``readme`` says, and run its examples; the first README's environment also runs
     those of ``docs``."""

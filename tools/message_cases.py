@@ -248,3 +248,13 @@ def recompilation(compile: Compile) -> object:
         return compiled(X.double(), 2)
     finally:
         torch.compiler.set_stance("default")
+
+
+@_case("a backend that raises at an operator")
+def failing_operator(compile: Compile) -> object:
+    def backend(graph: Any, inputs: Any) -> Any:
+        for node in graph.graph.nodes:
+            if node.target == "sin":
+                raise NotImplementedError("no kernel for sin")
+
+    return compile(lambda x: x.cos() + x.sin(), backend=backend)(X)

@@ -11,6 +11,7 @@ import pytest
 import stator
 import torch
 from torch import Tensor, nn
+from torch._functorch.aot_autograd import aot_module_simplified
 from torch.fx import GraphModule
 
 X = torch.ones(3)
@@ -210,3 +211,193 @@ def test_a_long_error_is_shown_whole_where_no_file_can_be_written(
 def test_a_path_that_inductor_does_not_quote_has_a_remedy() -> None:
     linked = stator.BackendFailed("inductor", "C++ compile error\nld: cannot find -ltorch")
     assert "into a folder without spaces" in str(linked)
+
+
+def sums(x: Tensor) -> Tensor:
+    y = x.exp() * x.sin()
+    return torch.cumsum(y, 0) + y
+
+
+def _place_of(failure: stator.BackendFailed) -> list[str]:
+    """Return the lines about the operator: the last is what the carets mark."""
+    lines = [line[2:] for line in str(failure).splitlines() if line.startswith("  ")]
+    begin = next((n for n, line in enumerate(lines) if line.startswith("at the operator")), None)
+    if begin is None:
+        return []
+    operator, place, *source = lines[begin : begin + 4]
+    place = place.replace(__file__, "FILE")
+    if len(source) < 2 or "^" not in source[1]:
+        return [operator, place]
+    marked = "".join(
+        character
+        for character, mark in zip(source[0], source[1].ljust(len(source[0])), strict=True)
+        if mark == "^"
+    )
+    return [operator, place, source[0].strip(), marked]
+
+
+def _failure_in(fn: Callable[..., Any], backend: Callable[..., Any]) -> stator.BackendFailed:
+    with pytest.raises(stator.BackendFailed) as raised:
+        stator.compile(fn, backend=backend)(torch.ones(3, requires_grad=True))
+    return raised.value
+
+
+def raises_at(node: torch.fx.Node, names: str) -> None:
+    if any(name in str(node.target) for name in names.split()):
+        raise NotImplementedError("no kernel")
+
+
+def in_a_loop(gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    for node in gm.graph.nodes:
+        if "sin" in str(node.target):
+            raise NotImplementedError("no kernel")
+    return gm.forward
+
+
+def by_a_function(gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    for _number, node in enumerate(gm.graph.nodes):
+        raises_at(node, "sin")
+    return gm.forward
+
+
+def by_a_comprehension(gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    known = {"exp": 1, "mul": 2}
+    [known[str(node.target)] for node in gm.graph.nodes if "sin" in str(node.target)]
+    return gm.forward
+
+
+class Refusing(torch.fx.Interpreter):
+    def call_method(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if target == "sin":
+            raise NotImplementedError("no kernel")
+        return super().call_method(target, args, kwargs)
+
+
+def by_an_interpreter(gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    Refusing(gm).run(*inputs)
+    return gm.forward
+
+
+def by_a_wrapping_error(gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    try:
+        return in_a_loop(gm, inputs)
+    except NotImplementedError as error:
+        raise LookupError("this graph is not compiled") from error
+
+
+def _decomposed(names: str) -> Callable[..., Any]:
+    """Return a backend that raises at these operators of the graph of AOTAutograd."""
+
+    def compiler(gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        for node in gm.graph.nodes:
+            raises_at(node, names)
+        return gm.forward
+
+    return lambda gm, inputs: aot_module_simplified(gm, inputs, fw_compiler=compiler)  # type: ignore[no-any-return, arg-type]
+
+
+OF_SIN = [
+    f'File "FILE", line {sums.__code__.co_firstlineno + 1}, in sums',
+    "y = x.exp() * x.sin()",
+    "x.sin()",
+]
+BACKENDS = [in_a_loop, by_a_function, by_a_comprehension, by_an_interpreter, by_a_wrapping_error]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_backend_that_raises_at_an_operator_names_it_and_its_line(
+    backend: Callable[..., Any],
+) -> None:
+    failure = _failure_in(sums, backend)
+    assert _place_of(failure) == ["at the operator sin", *OF_SIN]
+    assert "While executing" not in str(failure)
+
+
+@pytest.mark.parametrize(
+    ("names", "place"),
+    [
+        ("aten.sin", ["at the operator aten.sin.default", *OF_SIN]),
+        (
+            "aten.cumsum",
+            [
+                "at the operator aten.cumsum.default",
+                f'File "FILE", line {sums.__code__.co_firstlineno + 2}, in sums',
+                "return torch.cumsum(y, 0) + y",
+                "torch.cumsum(y, 0)",
+            ],
+        ),
+    ],
+)
+def test_decomposed_operators_are_named_with_the_call_of_the_program(
+    names: str, place: list[str]
+) -> None:
+    assert _place_of(_failure_in(sums, _decomposed(names))) == place
+
+
+def test_an_operator_in_torch_is_shown_at_the_line_that_calls_torch() -> None:
+    layer = nn.Linear(3, 3)
+
+    def layered(x: Tensor) -> Tensor:
+        return layer(x).relu()
+
+    def backend(gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        for node in gm.graph.nodes:
+            raises_at(node, "linear")
+        return gm.forward
+
+    _, place, *source = _place_of(_failure_in(layered, backend))
+    assert place.endswith(
+        "in test_an_operator_in_torch_is_shown_at_the_line_that_calls_torch.<locals>.layered"
+    )
+    assert source == ["return layer(x).relu()", "layer(x)"]
+
+
+def test_an_operator_without_source_is_named_with_its_line() -> None:
+    namespace: dict[str, Any] = {}
+    exec("def made(x):\n    return x.sin() + 1", namespace)
+    failure = _failure_in(namespace["made"], in_a_loop)
+    assert _place_of(failure) == ["at the operator sin", 'File "<string>", line 2, in made']
+
+
+def test_an_operator_in_a_branch_of_cond_is_named() -> None:
+    def chosen(x: Tensor) -> Any:
+        return torch.cond(x.sum() > 0, lambda x: x.cos() + x.sin(), lambda x: x + 1, (x,))
+
+    def backend(gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        graphs = [each.graph for each in gm.modules() if isinstance(each, GraphModule)]
+        for graph in graphs:
+            for node in graph.nodes:
+                raises_at(node, "sin")
+        return gm.forward
+
+    operator, _, _, marked = _place_of(_failure_in(chosen, backend))
+    assert (operator, marked) == ("at the operator sin", "x.sin()")
+
+
+def test_an_operator_in_a_piece_of_a_graph_is_named() -> None:
+    def divided(x: Tensor) -> Tensor:
+        y = x * 2
+        y[x > 0] = 0.5
+        return y.cos() + y.sin()
+
+    operator, _, _, marked = _place_of(_failure_in(divided, _decomposed("aten.sin")))
+    assert (operator, marked) == ("at the operator aten.sin.default", "y.sin()")
+
+
+def after_the_loop(gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    for node in gm.graph.nodes:
+        if node.op.startswith("call_"):
+            last = node
+            break
+    raise NotImplementedError(f"{last.name} is only the first operator")
+
+
+def before_the_graph(gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    raise OSError("no compiler is installed")
+
+
+@pytest.mark.parametrize("backend", [after_the_loop, before_the_graph])
+def test_a_failure_that_is_not_about_one_operator_names_none(backend: Callable[..., Any]) -> None:
+    failure = _failure_in(sums, backend)
+    assert failure.operator == ""
+    assert _place_of(failure) == []

@@ -50,6 +50,7 @@ from ._contracts._late_writes import LateWrite, defer_writes, with_late_writes, 
 from ._contracts._saved_tensors import retainable_graphs
 from ._contracts._wrapper_gradients import GuessedGradients, takes_guesses
 from ._eager import eager, graph_function
+from ._failing_node import node_reached, operator_name, program_lines
 from ._graph_facts import (
     GraphSnapshot,
     has_lstm,
@@ -426,7 +427,10 @@ def _prepared(job: _Job) -> tuple[list[ResultWrapper], tuple[LateWrite, ...]]:
 
 
 def _keep(failure: BackendError, job: _Job) -> None:
-    """Write the files that the failure names."""
+    """Name the operator of a failure, and write the files that it names."""
+    if (node := node_reached(failure)) is not None:
+        failure.operator = operator_name(node)
+        failure.program = program_lines(node, job.gm)
     failure.repro = _script(job)
     failure.log = log_of(failure.reason)
 

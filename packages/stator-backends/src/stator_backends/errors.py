@@ -28,6 +28,8 @@ class BackendError(Exception):
     stage: str = "compiling the graph"
     repro: str = ""  # the path of a script that shows the failure, or why there is none
     log: str = ""  # the path of a file with the whole reason, if that is long
+    operator: str = ""  # the operator that the backend had come to, if that is known
+    program: tuple[str, ...] = ()  # its line of the program, as a traceback has it
 
     def __str__(self) -> str:
         return f"backend {self.name!r} failed while {self.stage}: {self.reason}"

@@ -129,8 +129,9 @@ class ModulePaths:
         """The entries of these modules, see `TraceLocation.modules`."""
 
     def annotate(self, meta: dict[str, Any], known: dict[str, Any]) -> None:
-        if "stack_trace" in known:
-            meta["stack_trace"] = known["stack_trace"]
+        for key in ("stack_trace", "program_frames"):
+            if key in known:
+                meta[key] = known[key]
         for flag in FLAGS:
             if flag in known:
                 meta[flag] = True

@@ -69,6 +69,7 @@ class Location:
         place: TraceLocation = self.places.current()
         self._last = place.frames or self._last
         meta["stack_trace"] = "".join(map(self._line, self._last or (NOWHERE,)))
+        meta["program_frames"] = self._last
         if place.modules and not place.original:
             meta["nn_module_stack"] = self._module_stack(place.modules)
         meta["began"] = place.began

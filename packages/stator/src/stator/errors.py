@@ -1,7 +1,7 @@
 """Every error stator raises, under one roof, and the table that maps those of the backend layer
 onto it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
@@ -34,21 +34,40 @@ class BackendFailed(StatorError):
     stage: str = "compiling the graph"
     repro: str = ""  # the path of a script that shows the failure, or why there is none
     log: str = ""  # the path of a file with the whole reason, if that is long
+    operator: str = ""  # the operator that the backend had come to, if that is known
+    program: tuple[str, ...] = ()  # its line of the program, as a traceback has it
 
     def __str__(self) -> str:
-        made = self.repro.endswith(".py")
-        reduces = "; `python -m stator minify` reduces it" if made else ""
-        script = f"  script: {self.repro}{reduces}\n" if self.repro else ""
         hint = next((hint for text, hint in _REMEDIES.items() if text in self.reason), _REMEDY)
-        reason = self.reason.splitlines()[0] if self.log else self.reason
-        whole = f"  all of it: {self.log}\n" if self.log else ""
-        return (
-            f"backend {self.name!r} failed while {self.stage}: {reason}\n"
-            f"{whole}{script}  try: {hint}\n"
-            "  STATOR_FULL_TRACEBACK=1 shows where in the backend"
-        )
+        lines = [*self._place(), *self._files(), f"try: {hint}", _SHOWS_MORE]
+        head = f"backend {self.name!r} failed while {self.stage}: {self._shown_reason()}"
+        return "\n".join([head, *(f"  {line}" for line in lines)])
+
+    def _shown_reason(self) -> str:
+        if self.log:
+            return self.reason.splitlines()[0]
+        # an interpreter of fx adds what the lines below say
+        return self.reason.partition("\n\nWhile executing %")[0] if self.operator else self.reason
+
+    def _place(self) -> Iterator[str]:
+        """Yield the operator, and its line of the program with the source below."""
+        if not self.operator:
+            return
+        yield f"at the operator {self.operator}"
+        place, *source = self.program or ("",)
+        if place:
+            yield place
+            yield from (f"  {line}" for line in source)
+
+    def _files(self) -> Iterator[str]:
+        if self.log:
+            yield f"all of it: {self.log}"
+        if self.repro:
+            reduces = "; `python -m stator minify` reduces it"
+            yield f"script: {self.repro}{reduces if self.repro.endswith('.py') else ''}"
 
 
+_SHOWS_MORE = "STATOR_FULL_TRACEBACK=1 shows where in the backend"
 _REMEDY = "backend='eager', which shows if the graph itself is sound; or options={'fallback': True}"
 _REMEDIES = {
     "InvalidCxxCompiler": "install a C++ compiler such as g++, or set CXX to the path of one; "
@@ -115,7 +134,13 @@ _BOUNDARY: dict[type[Exception], Callable[..., StatorError]] = {
     stator_backends.BackendNotFound: _unknown_backend,
     stator_backends.InvalidBackendOption: _invalid_option,
     stator_backends.BackendError: lambda error: BackendFailed(
-        error.name, error.reason, error.stage, error.repro, error.log
+        error.name,
+        error.reason,
+        error.stage,
+        error.repro,
+        error.log,
+        error.operator,
+        error.program,
     ),
     stator_backends.MalformedGraph: lambda error: InternalError(str(error)),
 }

@@ -107,8 +107,8 @@ class Lookup:
         """Return the result of a trace by another process that holds for this call."""
         if self.store is None:
             return None
-        names = self._files(self.store)
 
+        names = self._files(self.store)
         for name in names:
             try:
                 found = self._read(self.store, name, state, policy)

@@ -27,7 +27,8 @@ _KEPT = frozenset(
 )
 """The metadata that is written: where the program was, and marks of the trace."""
 _MADE_AGAIN = frozenset(
-    "example_value writes source_fn_stack tensor_dict sets_state unbacked_bindings".split()
+    "example_value writes source_fn_stack tensor_dict sets_state unbacked_bindings "
+    "program_frames".split()
 )
 _LARGEST = 1 << 20
 """The bytes of a tensor that a graph holds itself, beyond which no file has it."""

@@ -85,8 +85,8 @@ class GraphEffects:
         is_final, is_caught = any(map(_is_final, calls)), _is_caught_after_effect(module, may_raise)
         positions = [i for i, node in enumerate(inputs) if _storage(node) in written]
         has_views = any(inputs[i].meta["example_value"]._is_view() for i in positions)
-
         changes_shapes = not _SHAPE_CHANGES.isdisjoint(map(name_of, calls))
+
         return cls(
             tuple(positions),
             writes_to_views=(has_views and _is_caught_after_effect(module, _may_be_refused))

@@ -204,9 +204,9 @@ def _catches(frame: Frame, start: int, matches: Callable[[Any], bool]) -> bool:
     instructions = frame.code.instructions
     if _is_with(frame, start):
         return True
+
     pc = start
     tested: list[Any] = []
-
     while pc < len(instructions):
         instr = instructions[pc]
         if instr.op == "LOAD_GLOBAL":
