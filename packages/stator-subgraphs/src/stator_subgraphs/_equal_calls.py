@@ -54,9 +54,27 @@ from stator_subgraphs._operators._reuse import (
 from stator_subgraphs._state import GraphState
 
 MANY = 4
-"""The calls of one class that a call is compared with."""
-PATIENCE = 2
-"""The failures after which the calls of a class are interpreted without looking for equal ones."""
+"""The calls that a call is compared with."""
+PATIENCE = 3
+"""The failures in a row after which calls are interpreted without looking for equal ones: up to
+three kinds of blocks may follow one another."""
+GROUPS = 16
+"""The number of groups of calls that are kept for a class."""
+
+
+@define(eq=False)
+class AlikeCalls:
+    """Calls of modules of one class that begin alike: in the same state, with arguments alike."""
+
+    state: Any
+    outline: Any
+    interpreted: list[InterpretedCall] = Factory(list)
+    failures: int = 0
+    """The calls in a row that none of these was repeated for."""
+
+    def has(self, moment: Moment, call: RegionCall) -> bool:
+        """Return True if a call begins like these."""
+        return bool(self.state == moment.state and self.outline == call.outline)
 
 
 @define(eq=False)
@@ -66,8 +84,7 @@ class EqualCalls:
     t: Space
     state: GraphState
     changes: ReadableChanges = field(init=False)
-    known: dict[type, list[InterpretedCall]] = Factory(dict)
-    failures: dict[type, int] = Factory(dict)
+    known: dict[type, list[AlikeCalls]] = Factory(dict)
     record: EqualCallRecord = Factory(EqualCallRecord)
 
     @changes.default
@@ -91,40 +108,51 @@ class EqualCalls:
     def repeated(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Return the result of a call that does what an earlier one did; MISSING without one."""
         cls = type(real_of(args[0]))
-        known = self.known.get(cls)
-        if not known:
-            return MISSING
-        if self.failures.get(cls, 0) >= PATIENCE:
-            self.record.left[cls] += 1
+        if not self.known.get(cls):
             return MISSING
         start = self._moment()
         call = None if start is None else called(self.t, function, args, kwargs)
         if start is None or call is None:
             return MISSING
+        alike = self._group(cls, start, call)
+        if alike is None or not alike.interpreted:
+            return MISSING
+        if alike.failures >= PATIENCE:
+            self.record.left[cls] += 1
+            return MISSING
 
         difference = ""
-        for earlier in known:
-            if earlier.moment.state == start.state and earlier.call.outline == call.outline:
-                result = earlier.repeat(self.state, call)
-                if type(result) is not Difference:
-                    self.record.add_repeated(cls, source_of(args[0]))
-                    return result
-                difference = result.text
-        if difference:
-            self.failures[cls] = self.failures.get(cls, 0) + 1
-            self.record.add_different(cls, source_of(args[0]), difference)
+        for earlier in alike.interpreted:
+            result = earlier.repeat(self.state, call)
+            if type(result) is not Difference:
+                alike.failures = 0
+                self.record.add_repeated(cls, source_of(args[0]))
+                return result
+            difference = result.text
+        alike.failures += 1
+        self.record.add_different(cls, source_of(args[0]), difference)
         return MISSING
+
+    def _group(self, cls: type, moment: Moment, call: RegionCall) -> AlikeCalls | None:
+        """Return the calls that began like this one."""
+        return next((each for each in self.known[cls] if each.has(moment, call)), None)
 
     def _remember(
         self, function: Any, args: Args, kwargs: Kwargs, nodes: tuple[Node, Node], result: Any
     ) -> None:
-        known = self.known.setdefault(type(real_of(args[0])), [])
-        if len(known) >= MANY:
-            return
         call = called(self.t, function, args, kwargs)
-        if call is not None and nodes[0].graph is not None:
-            start = self._moment()
-            interpreted = InterpretedCall(call, start, nodes, result)
+        moment = self._moment()
+        if call is None or moment is None or nodes[0].graph is None:
+            return
+        groups = self.known.setdefault(type(real_of(args[0])), [])
+        alike = self._group(type(real_of(args[0])), moment, call)
+        if alike is None:
+            alike = AlikeCalls(moment.state, call.outline)
+            groups.append(alike)
+            del groups[:-GROUPS]  # the state of the oldest seldom comes back
+
+        if len(alike.interpreted) < MANY:
+            interpreted, known = InterpretedCall(call, nodes, result), alike.interpreted
             known.append(interpreted)
             self.t.journal.record(lambda: known.remove(interpreted))
 
@@ -137,7 +165,6 @@ class InterpretedCall:
     """One call that was interpreted. The summary of it is made when another call looks equal."""
 
     call: RegionCall
-    moment: Any
     nodes: tuple[Node, Node]
     """The last nodes before it and in it."""
     result: Any

@@ -4,7 +4,7 @@ Every function of the data model takes it first, as `t`.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import chain
@@ -127,10 +127,11 @@ class Space(Operations):
         if type(kind) is Length:
             self.guards.pop((source, LongerThan, None), None)  # which follows
 
-    def every_guard(self) -> Iterator[Guard]:
-        """Yield the guards so far, those on several objects alike with a copy for each object."""
+    def every_guard(self, fits: Callable[[Source], bool] | None = None) -> Iterator[Guard]:
+        """Yield the guards so far, those on several objects alike with a copy for each object; the
+        copies only for objects that fit."""
         yield from self.guards.values()
-        yield from self.state(EqualObjects).guards()
+        yield from self.state(EqualObjects).guards(fits)
 
     def rely(self, relation: ShapeExpression) -> None:
         """Rely on a relation of several values."""

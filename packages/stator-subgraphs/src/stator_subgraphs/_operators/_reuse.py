@@ -283,6 +283,7 @@ class Facts:
         self.call = call
         self.given = given
         self.names = {source_of(leaf): name for name, leaf in call.objects.items()}
+        self.mentioned: dict[Source, bool] = dict.fromkeys(self.names, True)
         self.relative: dict[Any, Source | None] = {
             source: ParameterSource(name) for source, name in self.names.items()
         }
@@ -299,7 +300,7 @@ class Facts:
     def _guards(self) -> Iterator[Guard | None]:
         t = self.call.t
         for guard in [
-            *t.every_guard(),
+            *t.every_guard(self._may_mention),
             *(Guard(source, kept) for source, kept, _ in t.heap.present),
         ]:
             if any(map(self.mentions, guard.sources)):
@@ -323,9 +324,20 @@ class Facts:
                     yield Guard(source, Is(real_of(tracker)))
 
     def mentions(self, source: Source) -> bool:
-        while isinstance(source, PartSource) and source not in self.names:
+        """Return True for a part of the objects, and for what is worked out from one."""
+        passed: list[Source] = []
+        while (known := self.mentioned.get(source)) is None:
+            passed.append(source)
+            if not isinstance(source, PartSource):
+                known = any(map(self.mentions, source.children))
+                break
             source = source.whole
-        return source in self.names or any(map(self.mentions, source.children))
+        self.mentioned.update(dict.fromkeys(passed, known))
+        return known
+
+    def _may_mention(self, root: Source) -> bool:
+        """Return True if facts about parts of a source may be about parts of the objects."""
+        return self.mentions(root) or any(root in source.steps() for source in self.names)
 
     def relative_to_objects(self, source: Any) -> Source | None:
         if source not in self.relative:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from attrs import Factory, define
@@ -24,10 +24,10 @@ class EqualObjects(Notes):
         """Rely on facts of an existing object that are known of others."""
         self.roots.setdefault(facts, {})[root] = None
 
-    def guards(self) -> Iterator[Guard]:
-        """Yield a copy of the guards for each object."""
+    def guards(self, fits: Callable[[Source], bool] | None = None) -> Iterator[Guard]:
+        """Yield a copy of the guards for each object, or for those that fit."""
         for facts, roots in self.roots.items():
-            for root in roots:
+            for root in roots if fits is None else filter(fits, roots):
                 yield from facts.about(root)
 
     def finish(self, t: Any) -> list[Guard]:
