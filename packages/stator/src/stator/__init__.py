@@ -35,7 +35,6 @@ from stator._control import (
     substitute_in_graph,
 )
 from stator._dumps._dump import dump
-from stator._dumps._load import load
 from stator._explain import explain
 from stator._export._api import capture, export
 from stator._export._program import CapturedGuard, CapturedInput, CapturedOutput, CapturedProgram
@@ -52,6 +51,8 @@ from stator._settings._stack import (
     list_captures,
 )
 from stator._settings._stance import set_stance
+from stator._shipping._load import load
+from stator._shipping._save import save
 from stator._subject import report_of, wait
 from stator._torch_compat import warn_if_untested as _warn_if_untested
 from stator.errors import (
@@ -79,6 +80,7 @@ __all__ = [
     "dump",
     "load",
     "reset",
+    "save",
 ]
 __all__ += [
     "CapturedGuard",

@@ -314,6 +314,18 @@ class ArchiveReader:
             raise Differs(_difference(row.description, now))
         return found
 
+    def check_named(self, row: LiveObject) -> None:
+        """Raise Differs where what has that name is another object than the row is about; what has
+        no name, or is not there yet, is left for a call."""
+        if row.kind != _BY_NAME and row.kind not in FINDERS:
+            return
+        try:
+            found = self._at(row, [])
+        except CANNOT_READ:
+            return
+        if (now := described(found)) != row.description:
+            raise Differs(_difference(row.description, now))
+
     def _at(self, row: LiveObject, objects: list[Any]) -> Any:
         if row.kind == _ROOT:
             return self.root
@@ -338,8 +350,9 @@ def _named(description: Description) -> str:
 
 
 def _difference(before: Description, now: Description) -> str:
-    if before[:3] == now[:3] and before[0] in ("function", "code"):
-        return f"the code of {before[2] if before[0] == 'function' else before[1]} has changed"
+    name_end = {"function": 3, "code": 2}.get(str(before[0]), 0)
+    if name_end and before[:name_end] == now[:name_end]:
+        return f"the code of {before[name_end - 1]} has changed"
     if before[:-1] == now[:-1]:
         return f"{_named(before)} is of another version"
     return f"{_named(before)} is now {_named(now)}"

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 from stator_bytecode import FlatState, FrameLayout
@@ -55,6 +55,29 @@ MOST_FILES = 8
 """The files of one key that a lookup reads."""
 
 
+class EntryFiles(Protocol):
+    """The files of entries, as a lookup reads them: a `Store`, or a file with many."""
+
+    def names(self, place: str, prefix: str = "") -> list[str]: ...
+
+    def read(self, place: str, name: str) -> bytes: ...
+
+    def use(self, place: str, name: str) -> None: ...
+
+
+@attrs.frozen(eq=False)
+class EntryFile:
+    """The file of one entry."""
+
+    files: EntryFiles
+    place: str
+    name: str
+
+    def read(self) -> bytes:
+        """Return the data. Raises Refused, or OSError."""
+        return self.files.read(self.place, self.name)
+
+
 @attrs.define(eq=False)
 class Lookup:
     """The lookup of one call, and what is to be written when there is no file for it.
@@ -62,7 +85,7 @@ class Lookup:
     `notes` are the lines for the report.
     """
 
-    store: Store | None
+    store: EntryFiles | None
     target: Target
     options: Options
     parts: dict[str, str]
@@ -78,11 +101,18 @@ class Lookup:
     is_symbolic: bool = False
     """The file to be written serves calls with other sizes or numbers."""
     is_found: bool = False
+    file: EntryFile | None = None
+    """The file that was read or written."""
 
     @property
     def place(self) -> str:
         """The name of the folder for a target, whatever its code is."""
-        return digest(_names(self.target))
+        return place_name(self.target)
+
+    def decide(self, policy: Policy) -> None:
+        """Look for files that were made with the decisions of this policy."""
+        if self.parts:
+            self.parts["decisions"] = of_policy(policy)
 
     def prefix(self, arguments: str) -> str:
         """Return how the names of the files begin that serve calls with such arguments."""
@@ -99,7 +129,7 @@ class Lookup:
             self.keep(traced, facts[0].policy)
         entry = make_entry(traced, *facts)
         self.write()
-        entry.data.cache_notes = tuple(self.notes)
+        entry.data.cache_notes, entry.data.file = tuple(self.notes), self.file
         return entry
 
     # -- reading -----------------------------------------------------------------------------------
@@ -120,13 +150,14 @@ class Lookup:
                 self.store.use(self.place, name)
                 self.notes.append(FROM_CACHE)
                 self.is_found = True
+                self.file = EntryFile(self.store, self.place, name)
                 return found
 
         if not names:
             self.notes += self._differences(self.store)
         return None
 
-    def _files(self, store: Store) -> list[str]:
+    def _files(self, store: EntryFiles) -> list[str]:
         """Return the files for calls like this one, before those for calls with other sizes."""
         exact, loose = self.prefix(self.exact), self.prefix(self.loose)
         names = store.names(self.place)
@@ -134,7 +165,7 @@ class Lookup:
         others = [name for name in names if name.startswith(loose)]
         return [*found[:MOST_FILES], *others[:MOST_FILES]]
 
-    def _read(self, store: Store, name: str, state: FlatState, policy: Policy) -> TraceResult:
+    def _read(self, store: EntryFiles, name: str, state: FlatState, policy: Policy) -> TraceResult:
         data = store.read(self.place, name)
         archive = read_archive(data[_header_end(data) :])
         named = dict(zip(self.target.parameters, state, strict=True))
@@ -153,11 +184,11 @@ class Lookup:
         self.notes.append(text)
         defer_warning(UserWarning(f"the cache of {self.target.name}: {text}"))
 
-    def _differences(self, store: Store) -> Iterator[str]:
+    def _differences(self, store: EntryFiles) -> Iterator[str]:
         """Yield in which parts the latest file of the function has another key."""
         for name in store.names(self.place)[:1]:
             try:
-                before = json.loads(_header(store.read(self.place, name)))
+                before = header_of(store.read(self.place, name))
             except (Refused, OSError) as refusal:
                 self._refuse(str(refusal))
                 return
@@ -187,7 +218,7 @@ class Lookup:
 
     def write(self) -> None:
         """Write what was kept, after the entry was made of it."""
-        if self.store is None or self.archive is None:
+        if not isinstance(self.store, Store) or self.archive is None:
             return
         arguments = self.loose if self.is_symbolic else self.exact
         header = json.dumps({**self.parts, "arguments": arguments}).encode()
@@ -198,24 +229,41 @@ class Lookup:
         except OSError as error:
             self.notes.append(f"not written to the cache: {error}")
         else:
+            self.file = EntryFile(self.store, self.place, name)
             self.notes.append("written to the cache")
+
+
+def check_named(data: bytes) -> None:
+    """Raise Differs where code or an object that a file refers to by name has changed, without a
+    call."""
+    reader = ArchiveReader(None, (), {}, {})
+    for row in read_archive(data[_header_end(data) :]).table:
+        reader.check_named(row)
 
 
 def _header_end(data: bytes) -> int:
     return 4 + int.from_bytes(data[:4], "big")
 
 
-def _header(data: bytes) -> bytes:
-    return data[4 : _header_end(data)]
+def header_of(data: bytes) -> dict[str, str]:
+    """Return the parts of the key that a file was written for."""
+    found: dict[str, str] = json.loads(data[4 : _header_end(data)])
+    return found
 
 
-def lookup_for(target: Target, state: FlatState, options: Options, policy: Policy) -> Lookup:
-    """Return the lookup for a call."""
+def lookup_for(
+    target: Target,
+    state: FlatState,
+    options: Options,
+    policy: Policy,
+    files: EntryFiles | None = None,
+) -> Lookup:
+    """Return the lookup for a call, in the folder of the cache or in other files."""
     made = Lookup(None, target, options, {})
     try:
         made.parts = _parts(target, options, policy)
         made.exact, made.loose = of_arguments(state), of_arguments(state, is_loose=True)
-        made.store = Store.of(folder())
+        made.store = Store.of(folder()) if files is None else files
     except NotCached as reason:
         made.notes.append(f"not written to the cache: {reason}")
     except (Refused, OSError) as refusal:
@@ -233,6 +281,11 @@ def _parts(target: Target, options: Options, policy: Policy) -> dict[str, str]:
         "state of the process": of_state(),
         "decisions": of_policy(policy),
     }
+
+
+def place_name(target: Target) -> str:
+    """Return the name of the folder for a target, whatever its code is."""
+    return digest(_names(target))
 
 
 def _names(target: Target) -> tuple[object, ...]:

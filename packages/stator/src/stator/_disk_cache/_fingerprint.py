@@ -78,7 +78,7 @@ def _plugins() -> str:
     return repr(sorted((each.name, each.value, each.dist and each.dist.version) for each in points))
 
 
-_PACKAGES = (
+PACKAGES = (
     "stator",
     "stator_backends",
     "stator_bytecode",
@@ -93,7 +93,7 @@ def _own_files() -> str:
     """Return a fingerprint of the files of these packages: a version may change without its number,
     where they are developed."""
     found: list[tuple[str, int, int]] = []
-    for name in _PACKAGES:
+    for name in PACKAGES:
         spec = find_spec(name)  # of one that may not be imported yet
         folder = Path(str(getattr(spec, "origin", None))).parent
         for path in sorted(folder.rglob("*.py")):

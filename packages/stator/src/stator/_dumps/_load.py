@@ -1,4 +1,4 @@
-"""`load`: a dumped function, run from its files."""
+"""`load_dump`: a dumped function, run from its files."""
 
 import linecache
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ class Loaded:
         return EagerFallback(target, state)
 
 
-def load(folder: str | Path) -> Any:
+def load_dump(folder: str | Path) -> Any:
     """The function that `dump` wrote into `folder`. Unpickles: load only what you trust."""
     path = Path(folder)
     if not (path / "constants.pkl").exists():

@@ -101,6 +101,7 @@ class EntryData:
     tier: Tier | None = None  # of a graph that is compiled in another thread
     change: TierChange | None = None  # what waits for that
     cache_notes: tuple[str, ...] = ()  # for the report
+    file: Any = None  # the EntryFile that has the trace
 
 
 def make_entry(

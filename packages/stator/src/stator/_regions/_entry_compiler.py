@@ -56,12 +56,14 @@ class EntryCompiler:
         with self.region.pool.lock:
             shared_entry = place.shared.lookup(key, state)
             if shared_entry is not None:
+                self.region.note_file(shared_entry)
                 return shared_entry
 
             with observed(place, key, state) as event, ordinary_signal_handlers():
                 event.entry = self._finish_native_call(request) or self._lower_as_needed(request)
             if event.entry is not None:
                 place.shared.add(event.entry)
+                self.region.note_file(event.entry)
             return event.entry
 
     def _lower_as_needed(self, request: EntryRequest) -> Entry | None:

@@ -39,6 +39,15 @@ NOTHING = Entry(_NEVER, run=lambda *state: None)
 """No entry, where the wrapper looks for one."""
 
 
+@attrs.frozen(eq=False)
+class CompiledTrace:
+    """The file that has the trace of an entry, or the reasons why there is none."""
+
+    name: str
+    file: Any
+    notes: tuple[str, ...]
+
+
 @attrs.define(eq=False)
 class Region:
     """The entries of one compiled object, by the points of its program.
@@ -55,6 +64,8 @@ class Region:
     forced: dict[int, Region] = attrs.field(factory=dict)  # for backends that a stance forced
     graphs: KnownGraphs = attrs.field(factory=KnownGraphs)  # those that were compiled
     single_use: SingleUse = attrs.field(factory=SingleUse)
+    compiled: list[CompiledTrace] = attrs.field(factory=list)
+    """What was compiled, entries that were dropped included, for `save`."""
     callees: Callees | None = None  # of functions that run natively
     _lock: Any = attrs.field(factory=threading.Lock)
 
@@ -96,6 +107,13 @@ class Region:
         """Return the key of the entries that may serve a state, where locals end observably."""
         ending = observed_ends(state, place.shared.ending)
         return (self.options.key, ending) if ending else self.options.key
+
+    def note_file(self, entry: Entry) -> None:
+        """Note where the trace of an entry is, if traces are kept."""
+        data = entry.data
+        if self.options.cache:
+            made = CompiledTrace(str(data.target.name), data.file, data.cache_notes)
+            self.compiled.append(made)
 
     def expect(self, place: CompiledTarget, key: Hashable, entry: Entry) -> None:
         """Note the entry that a call uses, which the next one tries first."""
@@ -160,6 +178,7 @@ class Region:
         self.places.clear()
         self.graphs.clear()
         self.forced.clear()
+        self.compiled.clear()
         COMPILATIONS.drop(self)
 
 

@@ -130,6 +130,8 @@ class Options:
     """The name in reports and warnings, in place of that of the function."""
     shapes_spec: ShapesSpec | None = attrs.field(default=None, kw_only=True, eq=False)
     """The sizes and numbers that are symbols, where the program has named them."""
+    shipped: Any = attrs.field(default=None, kw_only=True, eq=False, repr=False)
+    """The `ShippedEntries` in place of traces, for an object of `stator.load`."""
     sharing: tuple[Hashable, ...] | None = attrs.field(
         default=None, kw_only=True, eq=False, repr=False
     )
@@ -253,7 +255,7 @@ def with_backend(options: Options, backend: str | Callable[..., Any]) -> Options
         found = lookup(backend)
     sharing = options.sharing and ((_identity(found), options.sharing[0]), *options.sharing[1:])
     dynamic = _taken_by(found, options.dynamic)
-    return attrs.evolve(options, backend=found, dynamic=dynamic, sharing=sharing)
+    return attrs.evolve(options, backend=found, dynamic=dynamic, sharing=sharing, shipped=None)
 
 
 def _taken_by(backend: Backend, dynamic: bool | None) -> bool | None:
