@@ -48,6 +48,12 @@ class Counted:
 
 
 @attrs.define(eq=False)
+class Hiding:
+    value: Any
+    hidden: Any
+
+
+@attrs.define(eq=False)
 class Failing:
     value: Any
 
@@ -70,6 +76,11 @@ pytree.register_pytree_node(
     lambda children, context: State(*children, *context),
 )
 pytree.register_pytree_node(Counted, _flatten_and_count, lambda children, _: Counted(*children))
+pytree.register_pytree_node(
+    Hiding,
+    lambda node: ((node.value,), node.hidden),
+    lambda children, hidden: Hiding(*children, hidden),
+)
 pytree.register_pytree_node(Failing, _fail, lambda children, _: Failing(*children))
 
 
@@ -183,6 +194,15 @@ def error_of_a_function_that_flattens(x: Tensor) -> Any:
         return str(error), x * 2
 
 
+@captured
+def error_in_a_differentiated_argument(x: Tensor) -> Any:
+    y = x + 1
+    try:
+        return grad(lambda failing: failing.value.sum())(Failing(y))
+    except ValueError as error:
+        return str(error), y * 2
+
+
 @broken
 def dimensions_with_another_context(x: Tensor) -> Any:
     y = x + 1
@@ -199,6 +219,14 @@ def tangents_with_another_context(x: Tensor) -> Any:
         return jvp(lambda state: state.value, (State(y, y),), (State(y, y, "other"),))[1] + 1
     except RuntimeError:
         return y * 2
+
+
+@broken
+def result_that_hides_a_tensor_of_the_body(x: Tensor) -> Any:
+    y = x + 1
+    function = grad(lambda z: (z.sum(), Hiding(z * 2, z.shape)), has_aux=True)
+    hiding = vmap(lambda row: Hiding(row * 2, row.dim() + torch.zeros(())))(y)
+    return function(y)[1].hidden, hiding.value + 1
 
 
 @broken

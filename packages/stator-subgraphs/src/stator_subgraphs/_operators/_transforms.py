@@ -231,7 +231,10 @@ def _differentiated(
     (numbers,) = options(body.t, argnums)
     selected = range(len(args)) if numbers is None else _argument_numbers(body, numbers, len(args))
 
-    body_args, positions, spec_of = [], {}, {}
+    body_args: list[Any] = []
+    positions: dict[int, range] = {}
+    spec_of: dict[int, Spec] = {}
+
     for number, vt in enumerate(args):
         start = len(body.inputs)
         leaves, spec_of[number] = yield from flatten_tree(body.t, vt)
@@ -272,7 +275,7 @@ def grad_and_value_impl(t: Space, args: Args, kwargs: Kwargs) -> Any:
     body = TransformBody.of(t, "grad")
     with body.trace:
         primal = yield from _differentiated(body, argnums, positional.items, differentiable)
-        keywords = {}
+        keywords: dict[str, Any] = {}
         for key, vt in dict_items(t, named):
             leaves, spec = yield from flatten_tree(t, vt)
             keywords[key.value] = yield from body.add_inputs(leaves, spec, constant)
@@ -364,7 +367,7 @@ def jvp_with_argnums(t: Space, args: Args, kwargs: Kwargs) -> Any:
     flags = [primal.positions, len(body.inputs), len(body.outputs), strict]
     traced = body.record(targets.pushed_forward, flags, directions)
     out, pushed, rest_of = (t.graph.project(traced, index) for index in range(3))
-    outputs = []
+    outputs: list[Any] = []
     for part in (out, pushed):
         outputs.append((yield from unflatten_tree(t, body.tensors(part), body.output_spec)))
     aux = yield from body.aux_output(rest_of)

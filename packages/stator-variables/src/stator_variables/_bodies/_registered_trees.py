@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
+import torch
 from stator_bytecode import settle
 
 from stator_variables._applevel import _pytree as app
@@ -24,6 +25,7 @@ from stator_variables._bodies._pytree import (
     joined,
     open_builtin,
 )
+from stator_variables._lifetime._reachability import reachable
 from stator_variables._objects._hashing import observed
 from stator_variables._objects._method_table import app_level
 from stator_variables._space import Space
@@ -34,7 +36,8 @@ Flattened = Generator[Any, Any, tuple[list[Any], Spec]]
 
 def flatten_tree(t: Space, vt: Any) -> Flattened:
     """Return the leaves from left to right, and the structure."""
-    outer, items = Spec(vt.cls), None
+    outer = Spec(vt.cls)
+    items: Sequence[Any] | None = None
     if (opened := open_builtin(t, vt)) is not None:
         keys, items = opened
         outer = Spec(vt.cls, keys)
@@ -44,7 +47,7 @@ def flatten_tree(t: Space, vt: Any) -> Flattened:
     if items is None:
         return [vt], LEAF
 
-    parts = []
+    parts: list[tuple[list[Any], Spec]] = []
     for item in items:
         parts.append((yield from flatten_tree(t, item)))
     return joined(outer, parts)
@@ -58,7 +61,7 @@ def unflatten_tree(t: Space, leaves: Sequence[Any], spec: Spec) -> Generator[Any
 def _built(t: Space, leaves: Iterator[Any], spec: Spec) -> Generator[Any, Any, Any]:
     if spec.cls is None:
         return next(leaves)
-    items = []
+    items: list[Any] = []
     for child in spec.children:
         items.append((yield from _built(t, leaves, child)))
 
@@ -74,7 +77,16 @@ def _built(t: Space, leaves: Iterator[Any], spec: Spec) -> Generator[Any, Any, A
 def _opened(t: Space, vt: Any) -> Generator[Any, Any, tuple[RegisteredNode, Sequence[Any]]]:
     found = yield from _called(t, vt.cls, app.open_node, [vt])
     children, context, unflatten = found.items
+    if any(map(_is_made_in_graph, reachable([context]))):
+        raise t.unsupported(
+            "pytree-class", f"a {vt.cls.__qualname__} with a new tensor that is not flattened"
+        )
     return RegisteredNode(vt.cls, _key_of(t, context), unflatten, context), children.items
+
+
+def _is_made_in_graph(vt: Any) -> bool:
+    """Return True for a value that a body may have computed, which ends with it."""
+    return vt.source is None and (vt.is_symbolic or vt.base is torch.Tensor)
 
 
 def _key_of(t: Space, context: Any) -> object:
