@@ -56,6 +56,13 @@ def gathered_with_gradients(x: Tensor) -> Any:
     return collectives.all_gather_tensor_autograd(x * 2, 0, world()).sin()
 
 
+def gathered_along_columns(x: Tensor) -> Any:
+    import torch.distributed._functional_collectives as collectives
+
+    rows = x.sin().reshape(2, 2)
+    return collectives.all_gather_tensor_autograd(rows, 1, world()) + 1
+
+
 @torch.no_grad()
 def reduced_in_place(x: Tensor) -> Any:
     y = x * 2
@@ -197,6 +204,7 @@ PROGRAMS: tuple[Callable[[Tensor], Any], ...] = (
     reduced_and_scattered,
     broadcast,
     gathered_with_gradients,
+    gathered_along_columns,
     mapped_over_local_parts,
 )
 

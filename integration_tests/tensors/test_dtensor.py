@@ -6,7 +6,9 @@ placements, meshes, values and gradients."""
 
 from __future__ import annotations
 
+import functools
 import pathlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,10 +24,12 @@ from integration_tests.support.counting import Counting
 if not dist.is_available():
     pytest.skip("torch was built without distributed", allow_module_level=True)
 
+import torch.distributed._functional_collectives as collectives
 from torch.distributed import tensor as dtensor
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.experimental import local_map
 from torch.distributed.tensor.placement_types import _StridedShard
+from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
 Program = Callable[..., Any]
 CAPTURED: list[Program] = []
@@ -167,6 +171,21 @@ def groups_of_meshes(mesh: Any, x: Any, d: Any) -> Any:
     y = x.detach() * 2
     dist.all_reduce(y, group=group)
     return y, group is mesh["tp"].get_group(), mesh.get_group(0) is mesh.get_group("dp")
+
+
+GATHER: Any = getattr(collectives, "all_gather_single_autograd", None)
+GATHER = GATHER or collectives.all_gather_tensor_autograd  # before torch 2.13
+
+
+@captured
+def gathered_along_columns(mesh: Any, x: Any, d: Any) -> Any:
+    group = mesh.get_group("tp")
+    return GATHER(x * 2, 1, group) + 1
+
+
+@captured
+def symbols_looked_for(mesh: Any, x: Any, d: Any) -> Any:
+    return has_free_unbacked_symbols(x), has_free_unbacked_symbols(x.shape[0]), x + 1
 
 
 ROWS = torch.tensor([2, 0, 1])
@@ -445,6 +464,50 @@ def test_equal_mesh_and_placements_are_a_hit(mesh: Any) -> None:
             f(mesh["tp"], [placement], x)
         )
     assert counting.count == 2
+
+
+def test_parameter_is_compared_by_identity(mesh: Any) -> None:
+    """Guards call few Python functions for a tensor that they have seen."""
+    compiled: Any = stator.compile(lambda d: d + 1, backend="eager", fullgraph=True)
+    places = [(mesh["tp"], [Shard(0)]), (mesh["tp"], [Replicate()])]
+    one, other = (distribute_tensor(torch.ones(2, 2), *place) for place in places)
+    for _ in range(3):
+        compiled(one)
+    assert calls_of_guards(lambda: compiled(one)) < 12
+
+    one._spec = other._spec
+    assert compiled(one).placements == (Replicate(),)
+    one._spec = distribute_tensor(torch.ones(2, 2), mesh["dp"], [Shard(0)])._spec
+    assert compiled(one).device_mesh == mesh["dp"]
+    assert len(compiled.report.graphs) == 3
+
+
+def test_equal_tensor_is_compared_once_by_value(mesh: Any) -> None:
+    compiled: Any = stator.compile(lambda d: d + 1, backend="eager", fullgraph=True)
+    tensors = [distribute_tensor(torch.ones(2, 2), mesh["tp"], [Shard(0)]) for _ in range(3)]
+    for _ in range(2):
+        for each in tensors:
+            compiled(each)
+    for each in tensors:
+        assert calls_of_guards(functools.partial(compiled, each)) < 12
+    assert len(compiled.report.graphs) == 1
+
+
+def calls_of_guards(call: Callable[[], Any]) -> int:
+    """Count the functions that the comparison of a wrapper calls."""
+    found = 0
+
+    def count(frame: Any, event: str, arg: Any) -> None:
+        nonlocal found
+        is_ours = frame.f_code.co_filename.endswith("_wrappers.py")
+        found += event == "call" and is_ours
+
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return found
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])

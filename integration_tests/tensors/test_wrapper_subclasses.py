@@ -445,6 +445,22 @@ def test_dispatch_that_is_replaced_is_noticed() -> None:
     assert torch.equal(compiled(x), torch.zeros(1))
 
 
+def test_method_of_tensors_that_is_overridden_later_is_noticed() -> None:
+    class Grown(TwoTensor):
+        @staticmethod
+        def __tensor_unflatten__(parts: Any, context: Any, size: Any, stride: Any) -> Any:
+            return Grown(*parts.values(), size, stride)
+
+    x = Grown(torch.ones(2), torch.ones(2))
+    compiled: Any = stator.compile(lambda a: a * 2, backend="aot_eager")
+    for _ in range(3):
+        compiled(x)
+    assert not compiled.report.breaks
+    Grown.numel = lambda self: 7
+    assert torch.equal(compiled(x).a, torch.full((2,), 2.0))
+    assert compiled.report.breaks
+
+
 # -- memory ----------------------------------------------------------------------------------------
 @torch.no_grad()
 def writing(*args: Any) -> Any:

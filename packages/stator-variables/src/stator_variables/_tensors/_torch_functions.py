@@ -242,14 +242,7 @@ def call_by_name(t: Space, args: Args, kwargs: Kwargs) -> Result:
         return is_compiling(t, [], {})
 
     if module == "torch.fx.experimental.symbolic_shapes" and len(args) == 1:
-        if function.__name__ == "is_nested_int" and is_a(args[0], ConstantTracker | NumberTracker):
-            vt = args[0]
-            return ConstantTracker(is_a(vt, NumberTracker) and vt.example.node.is_nested_int())
-        return (
-            args[0]
-            if function.__name__ in ("guard_or_false", "guard_or_true") and args[0].cls is bool
-            else MISSING
-        )
+        return _test_of_sizes(function.__name__, args[0])
 
     if (
         function.__name__ == "mark_static"
@@ -261,3 +254,14 @@ def call_by_name(t: Space, args: Args, kwargs: Kwargs) -> Result:
         return ConstantTracker(None)
     is_export_query = function.__name__ == "is_in_onnx_export" and module.startswith("torch.onnx")
     return ConstantTracker(False) if is_export_query else MISSING
+
+
+def _test_of_sizes(name: str, vt: Any) -> Result:
+    """Return what a test of symbols gives for a number, or for a tensor's sizes: natively they are
+    none."""
+    is_number = is_a(vt, ConstantTracker | NumberTracker)
+    if name == "is_nested_int" and is_number:
+        return ConstantTracker(is_a(vt, NumberTracker) and vt.example.node.is_nested_int())
+    if name == "has_free_unbacked_symbols" and (is_a(vt, TensorTracker) or vt.cls is int):
+        return ConstantTracker(False)
+    return vt if name in ("guard_or_false", "guard_or_true") and vt.cls is bool else MISSING

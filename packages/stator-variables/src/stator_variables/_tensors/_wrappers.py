@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import torch
-from stator_guards import AttrSource, CallSource, Custom, Source, TensorMatch, TypeIs
+from stator_guards import AttrSource, CapturedSource, Custom, Source, TensorMatch, TypeIs
 from torch import Tensor
 from torch._library.fake_class_registry import FakeScriptObject
 from torch._library.opaque_object import is_opaque_value_type
@@ -67,6 +67,14 @@ def is_wrapper(cls: type) -> bool:
     return not changed and getattr(override, "__func__", override) in _AS_TORCH_HAS_IT
 
 
+_IS_WRAPPER = Custom(
+    "{fn}({value})",
+    is_wrapper,
+    "a class whose operators are those of its parts",
+    words=lambda cls, cells: cells.type_version(cls),
+)
+
+
 def build(t: Space, real: Any, source: Source) -> TensorTracker:
     cls, shape = type(real), shape_of(real)
     dims = t.policy.dims(source, real)
@@ -75,12 +83,11 @@ def build(t: Space, real: Any, source: Source) -> TensorTracker:
 
     t.guard(source, TypeIs(cls))
     guarded_lookup(t, cls, "__torch_dispatch__")
-    whole = CallSource(shape_of, source)
+    t.guard(CapturedSource(cls.__qualname__, cls), _IS_WRAPPER)
+    composition = Composition(shape, real)
     t.guard(
-        whole,
-        Custom(
-            "{fn}({value})", lambda value: value == shape, f"what a {cls.__qualname__} is made of"
-        ),
+        source,
+        Custom("{fn}({value})", composition.holds, f"made of what a {cls.__qualname__} was"),
     )
 
     t.state(InputMemory).has_wrappers = True
@@ -172,6 +179,55 @@ def shape_of(wrapper: Any) -> Any:
         return MISSING
     parts = list(map(shape_of, inner))
     return MISSING if MISSING in parts else (type(wrapper), *zip(names, parts, strict=True), key)
+
+
+_REMEMBERED = 64
+"""Equal wrappers whose objects one guard remembers: those of equal blocks share it."""
+
+
+class Composition:
+    """Compares wrappers with the one of the trace.
+
+    A parameter has the same objects on each call: what cannot change is compared by identity.
+    """
+
+    def __init__(self, shape: Any, real: Any) -> None:
+        self.shape = shape
+        self.seen: dict[tuple[Any, ...], Any] = {}
+        self.holds(real)
+
+    def holds(self, wrapper: Any) -> bool:
+        """Return True for a wrapper that `shape_of` describes as that of the trace. Plain tensors
+        inside are left to guards of their own."""
+        try:
+            names, context = wrapper.__tensor_flatten__()
+            parts = [*map(wrapper.__getattribute__, names)]
+        except Exception:  # whatever the program's method raises, as in `shape_of`
+            return False
+        around = [part for part in parts if type(part) not in _PLAIN]
+        objects = (*context, *around) if type(context) is tuple else (context, *around)
+        look = wrapper.shape, wrapper.stride(), wrapper.requires_grad
+        key = (*names, *map(id, objects), *look)
+        if key in self.seen:
+            return True
+
+        if shape_of(wrapper) != self.shape:
+            return False
+        is_fixed = _is_fixed(context) and not any(isinstance(part, Tensor) for part in around)
+        if is_fixed and len(self.seen) < _REMEMBERED:
+            self.seen[key] = objects  # which keeps their identities
+        return True
+
+
+def _is_fixed(value: Any) -> bool:
+    """Return True for a value in a context that stays what it is while it is the same object."""
+    kind = type(value)
+    if kind in (tuple, torch.Size):
+        return all(map(_is_fixed, value))
+    if kind in (list, dict):
+        return False
+    is_atom = kind in _ATOMS or isinstance(value, type | enum.Enum | types.FunctionType)
+    return is_atom or not getattr(value, "__dict__", None)
 
 
 def _shape_of_object(part: Any) -> Any:
