@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import stator
 import torch
+from attrs import evolve
 from stator_backends import BackendSpec, aot_eager, spec_of
 from torch import Tensor, nn
 from torch.fx import GraphModule
@@ -107,6 +108,18 @@ def test_other_backends_get_the_graph_as_a_whole(regions: str) -> None:
     backend = Counted()
     compiled_by(backend, Deep(), regions)(torch.randn(4, 8))
     assert len(backend.graphs) == 1
+
+
+@pytest.mark.parametrize("training", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_the_report_has_the_reason_why_blocks_are_compiled_each(training: bool) -> None:
+    backend = Counted()
+    backend.spec = evolve(backend.spec, name="inductor")
+    model = Deep()
+    model.requires_grad_(training)
+    compiled = compiled_by(backend, model, "auto")
+    compiled(torch.randn(4, 8))
+    reason = "a backward pass would get slower" if training else "there are no three of enough"
+    assert f"equal blocks are compiled each, as {reason}" in str(compiled.report)
 
 
 @pytest.mark.parametrize("make", [Block, lambda: Block(dropout=0.5), Normed])

@@ -90,8 +90,8 @@ class Lowered:
     the reason why the graph runs uncompiled as a whole, if it does; `refused_at` is the node that
     AOTAutograd had come to. `uncompiled` lists the operators that a compiler would have taken and
     that run as they are, and `driver` is the module that calls the pieces of a divided graph.
-    `pieces` describes these pieces. `late` are the inputs that are written to when the graph has
-    returned.
+    `pieces` describes these pieces. `whole` is the reason why equal blocks are no pieces. `late`
+    are the inputs that are written to when the graph has returned.
     """
 
     callable: Compiled
@@ -105,6 +105,7 @@ class Lowered:
     driver: GraphModule | None = None
     late: tuple[LateWrite, ...] = ()
     pieces: tuple[CompiledPiece, ...] = ()
+    whole: str = ""
 
 
 @define(eq=False)
@@ -248,11 +249,12 @@ def _lowered(job: _Job, options: LoweringOptions) -> Lowered:
     if options.get("separable") and WRITES_WITH_GRADIENTS in division.native.values():
         return _run_as_it_is(evolve(job, backend=eager), WRITES_WITH_GRADIENTS)
 
-    if _divides_at_blocks(job, division, options):
-        takes_small = options.get("regions") == "always"
+    whole = _reason_for_whole(job, division, options)
+    if whole is None:
+        whole, takes_small = NO_BLOCKS, options.get("regions") == "always"
         division.starts |= starts_of_fragments(job.gm, takes_small)
     if not division:
-        lowered = _compiled(job, _layout_guards(job))
+        lowered = evolve(_compiled(job, _layout_guards(job)), whole=whole)
         if not lowered.refused or lowered.refused.startswith(_RESTART):
             return lowered
         at = lowered.refused_at
@@ -260,8 +262,13 @@ def _lowered(job: _Job, options: LoweringOptions) -> Lowered:
     return _in_pieces(job, division, options)
 
 
-def _divides_at_blocks(job: _Job, division: Division, options: LoweringOptions) -> bool:
-    """Return True if equal blocks of a graph are to be pieces, which are compiled once.
+NO_BLOCKS = "there are no three of enough operators and elements"
+TRAINED = "a backward pass would get slower, as nothing is fused over a border"
+
+
+def _reason_for_whole(job: _Job, division: Division, options: LoweringOptions) -> str | None:
+    """Return None if equal blocks of a graph are to be pieces, which are compiled once, else the
+    reason; an empty one where nobody expects it.
 
     By default, that is for Inductor, whose compilation of an operator takes the longest, and for
     graphs without gradients: backward passes get slower, as nothing is fused over a border, those
@@ -270,13 +277,18 @@ def _divides_at_blocks(job: _Job, division: Division, options: LoweringOptions) 
     end.
     """
     regions = options.get("regions", "off")
-    if regions == "off" or division or job.defers_writes or not _shares_pieces(job):
-        return False
+    if regions == "off" or division or (regions == "auto" and job.spec.name != "inductor"):
+        return ""
+    if job.defers_writes:
+        return "writes wait for the end of the graph"
+    if not _shares_pieces(job):
+        return "the backend looks at where inputs come from"
     if regions == "always":
-        return True
+        return None
     has_gradients = any(value.requires_grad for value in tensors_returned(job.gm))
-    is_trained = has_gradients or differentiates(job.gm)
-    return job.spec.name == "inductor" and not is_trained
+    if has_gradients or differentiates(job.gm):
+        return TRAINED
+    return None
 
 
 def _shares_pieces(job: _Job) -> bool:

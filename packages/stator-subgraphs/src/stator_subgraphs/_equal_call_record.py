@@ -3,6 +3,7 @@ and why others were interpreted.
 
     calls of Block that were recorded like an earlier one: 46
     layers.7 was not: dropout.training is another one, True, elsewhere the object False
+    calls of Cached that were interpreted each, as the argument cache may be changed: 12
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ class EqualCallRecord:
     """The number of calls that were recorded again, by classes and what the modules are in."""
     different: dict[Source, tuple[type, str]] = Factory(dict)
     """The differences of calls that were interpreted, by the sources of their modules."""
+    alone: dict[Source, tuple[type, str]] = Factory(dict)
+    """The reasons for which calls are compared with no other one, by the sources of their
+    modules."""
     left: Counter[type] = Factory(Counter)
     """The number of calls that were not compared with others, after several differences."""
 
@@ -44,6 +48,27 @@ class EqualCallRecord:
         """Record a difference, unless the module is a part of one that differs."""
         if self.different.keys().isdisjoint(module.steps()):
             self.different[module] = cls, text
+
+    def add_alone(self, cls: type, module: Source, text: str) -> None:
+        """Record the reason for which no other call is compared with this one."""
+        self.alone.setdefault(module, (cls, text))
+
+    def _lines_of_alone(self) -> Iterator[str]:
+        """Yield a line for the stacks of modules whose calls are compared with none; parts of such
+        modules are left out."""
+        stacks: dict[tuple[type, str, Source | None], list[Source]] = {}
+        for module, (cls, text) in self.alone.items():
+            stacks.setdefault((cls, text, module.base), []).append(module)
+        large = {key: modules for key, modules in stacks.items() if len(modules) > FEWEST}
+        told = {module for modules in large.values() for module in modules}
+
+        counts: Counter[tuple[str, str]] = Counter()
+        for (cls, text, _), modules in large.items():
+            outermost = [each for each in modules if told.isdisjoint([*each.steps()][1:])]
+            counts[cls.__qualname__, text] += len(outermost)
+        for (name, text), count in counts.items():
+            if count:
+                yield f"calls of {name} that were interpreted each, as {text}: {count}"
 
     def lines(self) -> Iterator[str]:
         """Yield a line for each class, and one for each module that differs from its
@@ -63,6 +88,17 @@ class EqualCallRecord:
         for cls, count in self.left.items():
             if counts[cls]:
                 yield f"calls of {cls.__qualname__} that were not compared any more: {count}"
+        yield from self._lines_of_alone()
+
+
+def effect_of(module: Source, changed: list[Source]) -> str:
+    """Describe why a call that changed these objects is not repeated."""
+    if not changed:
+        return "they do more than compute"
+    names = (re.sub(r"\.__dict__$", "", short_path(source)) for source in changed)
+    own = short_path(module)
+    name = next(names)
+    return f"they change {name.removeprefix(f'{own}.') if name != own else 'themselves'}"
 
 
 def short_path(source: Source) -> str:

@@ -40,7 +40,12 @@ from torch.fx import Node
 from torch.utils._pytree import SUPPORTED_NODES
 
 from stator_subgraphs._alike_facts import AlikeFacts
-from stator_subgraphs._equal_call_record import Difference, EqualCallRecord, short_path
+from stator_subgraphs._equal_call_record import (
+    Difference,
+    EqualCallRecord,
+    effect_of,
+    short_path,
+)
 from stator_subgraphs._fragment import Fragment, fragment_of, record_again
 from stator_subgraphs._moment import Moment, ReadableChanges, moment_of
 from stator_subgraphs._operators._reuse import (
@@ -98,10 +103,14 @@ class EqualCalls:
         """Note a call that is interpreted now; the function is called with its result."""
         start = self._moment()
         last = self._last_node()
+        writes = len(self.t.heap.writes)
 
         def returned(result: Any) -> None:
             if start is not None and start == self._moment():
                 self._remember(function, args, kwargs, (last, self._last_node()), result)
+                return
+            changed = [vt.source for vt in self.t.heap.writes[writes:] if vt.source is not None]
+            self._note_alone(args[0], effect_of(source_of(args[0]), changed))
 
         return None if start is None else returned
 
@@ -142,6 +151,8 @@ class EqualCalls:
     ) -> None:
         call = called(self.t, function, args, kwargs)
         moment = self._moment()
+        if call is None:
+            self._note_alone(args[0], reason_of_arguments(args, kwargs))
         if call is None or moment is None or nodes[0].graph is None:
             return
         groups = self.known.setdefault(type(real_of(args[0])), [])
@@ -155,6 +166,9 @@ class EqualCalls:
             interpreted, known = InterpretedCall(call, nodes, result), alike.interpreted
             known.append(interpreted)
             self.t.journal.record(lambda: known.remove(interpreted))
+
+    def _note_alone(self, module: Any, text: str) -> None:
+        self.record.add_alone(type(real_of(module)), source_of(module), text)
 
     def _last_node(self) -> Node:
         return self.state.root.graph._root.prev
@@ -186,6 +200,19 @@ def called(t: Space, function: Any, args: Args, kwargs: Kwargs) -> RegionCall | 
     if any(map(_is_open, (*args, *kwargs.values()))):
         return None
     return RegionCall.of(t, function, args, kwargs)
+
+
+def reason_of_arguments(args: Args, kwargs: Kwargs) -> str:
+    """Describe the argument for which a call is compared with none."""
+    code = getattr(type(real_of(args[0])).forward, "__code__", None)
+    names = code.co_varnames[: code.co_argcount] if code is not None else ()
+    positional = zip(names, args, strict=False)
+    for name, vt in [*positional, *kwargs.items()]:
+        if is_pending(vt) or is_a(vt, TensorTracker) or vt.constant() is not MISSING:
+            continue
+        if _is_open(vt) or real_of(vt) is MISSING:
+            return f"the argument {name} may be changed"
+    return "an argument has parts that differ in each call"
 
 
 @frozen(eq=False)

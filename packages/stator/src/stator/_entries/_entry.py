@@ -167,11 +167,17 @@ def _entry_data(
         uncompiled=check_compiled(target.name, lowered, count, options),
         pieces=() if lowered is None else lowered.pieces,
         has_begun=traced.emitter.t.states.have_begun(),
-        equal_calls=traced.equal_calls,
+        equal_calls=(*traced.equal_calls, *_lines_of_whole(traced, lowered)),
         ends=_local_ends(traced, target, state),
         begins_step=isinstance(target, Root) and uses_steps(options.backend),
         point=traced.point,
     )
+
+
+def _lines_of_whole(traced: TraceResult, lowered: Lowered | None) -> Iterator[str]:
+    """Yield a line with the reason why equal blocks, if there are any, are compiled each."""
+    if traced.equal_calls and lowered is not None and lowered.whole:
+        yield f"equal blocks are compiled each, as {lowered.whole}"
 
 
 def _entry(
