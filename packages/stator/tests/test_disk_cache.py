@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 import stator
 import torch
+from stator._disk_cache import _process_lock
+from stator._disk_cache._process_lock import ProcessLock
 from stator._disk_cache._store import Refused, Store
 
 NAME = "program_of_disk_cache"
@@ -322,9 +324,28 @@ def _of_python(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sys, "version", "3.99")
 
 
+def _of_machine(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(torch._C, "_get_cpu_capability", lambda: "SVE512")
+
+
+def _of_stator(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("stator._disk_cache._fingerprint._own_files", lambda: "edited")
+
+
+def _of_plugins(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("stator._disk_cache._fingerprint._plugins", lambda: "another one")
+
+
 @pytest.mark.parametrize(
     ("change", "part"),
-    [(_of_environment, None), (_of_torch, "torch"), (_of_python, "Python")],
+    [
+        (_of_environment, None),
+        (_of_torch, "torch"),
+        (_of_python, "Python"),
+        (_of_machine, "machine"),
+        (_of_stator, "stator"),
+        (_of_plugins, "plugins"),
+    ],
 )
 def test_change_of_the_process_is_noticed(
     change: Callable[[pytest.MonkeyPatch], None],
@@ -405,6 +426,19 @@ def test_each_of_200_corruptions_is_refused(folder: pathlib.Path) -> None:
     assert store.read("place", "name") == bytes(range(256))
 
 
+def test_file_with_another_code_guard_graph_or_table_is_refused(
+    program: Any, folder: pathlib.Path
+) -> None:
+    run(model_of(program), X)
+    (path,) = folder.glob("*/*.entry")
+    content, store = path.read_bytes(), Store.of(folder)
+    for part in (b"forward", b"stator_guards", b"GraphCalls", b"EntryText", b"LiveObject"):
+        assert part in content
+        path.write_bytes(content.replace(part, part.swapcase(), 1))
+        with pytest.raises(Refused, match="was changed"):
+            store.read(path.parent.name, path.stem)
+
+
 def test_file_under_another_name_place_or_key_is_refused(tmp_path: pathlib.Path) -> None:
     one, other = Store.of(tmp_path / "one"), Store.of(tmp_path / "other")
     one.write("place", "name", b"data")
@@ -431,6 +465,51 @@ def test_files_unused_for_the_longest_time_go_first(folder: pathlib.Path) -> Non
     store.use("place", "b")
     store.write("place", "d", bytes(1100))
     assert sorted(store.names("place")) == ["b", "d"]
+
+
+HOLDER = f"""
+import pathlib, runpy, sys
+lock = runpy.run_path({_process_lock.__file__!r})["ProcessLock"](pathlib.Path(sys.argv[1]))
+print(lock.acquire(), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_lock_is_that_of_one_process_and_ends_with_it(tmp_path: pathlib.Path) -> None:
+    path, pipe = tmp_path / "locks" / "a0", subprocess.PIPE
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline().strip() == b"True"
+        assert not ProcessLock(path).acquire(longest=0)
+        holder.kill()
+        holder.wait()
+    lock = ProcessLock(path)
+    assert lock.acquire(longest=0)
+    lock.release()
+
+
+def test_process_that_holds_a_lock_takes_no_other(tmp_path: pathlib.Path) -> None:
+    one, other = ProcessLock(tmp_path / "a0"), ProcessLock(tmp_path / "b1")
+    assert one.acquire()
+    assert not other.acquire()
+    one.release()
+    one.release()
+    assert other.acquire()
+    other.release()
+
+
+def test_lock_is_free_again_after_an_entry_an_error_and_a_trace_that_is_not_written() -> None:
+    def failing(x: Any) -> Any:
+        stator.graph_break()
+        return x
+
+    run(lambda x: x + 1, X)
+    run(makes_generators, X)
+    stator.reset()
+    with pytest.raises(stator.Unsupported):
+        stator.compile(failing, backend="eager", fullgraph=True, options=OPTIONS)(X)
+    assert not _process_lock._ONE.locked()
 
 
 SCRIPT = f"""
@@ -474,8 +553,8 @@ def test_other_process_interprets_nothing(backend: str) -> None:
 
 
 @pytest.mark.slow
-def test_processes_that_write_at_once_lose_nothing(folder: pathlib.Path) -> None:
-    outputs = [each.communicate() for each in [started("eager") for _ in range(3)]]
-    assert all(text.strip() in ("0", "1", "2") for text, _ in outputs), outputs
+def test_processes_that_write_at_once_lose_nothing_and_compile_once(folder: pathlib.Path) -> None:
+    outputs = [each.communicate() for each in [started("eager") for _ in range(4)]]
+    assert sum(int(text) for text, _ in outputs) == 2, outputs  # each of both models once
     assert started("eager").communicate()[0].strip() == "0"
     assert not [path for path in folder.rglob("*") if path.name.startswith(".")]

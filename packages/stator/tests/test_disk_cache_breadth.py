@@ -167,6 +167,21 @@ class Breaking(torch.nn.Module):
         return y.relu()
 
 
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        x.transpose(0, 1)  # nothing uses it: the graph has a gap in the names of its nodes
+        first, second = self.fc(x).split(2, 1)
+        return torch.cat([second.transpose(0, 1).relu(), first.transpose(0, 1)]).transpose(0, 1)
+
+
+def equal_blocks() -> Any:
+    return torch.nn.Sequential(*[Block() for _ in range(4)]).requires_grad_(False), [(X,), (X,)]
+
+
 def broken_in_a_loop() -> Any:
     def fn(x: Any) -> Any:
         total = []
@@ -381,6 +396,7 @@ PROGRAMS = [
     marked_sizes,
     broken,
     broken_in_a_module,
+    equal_blocks,
     broken_in_a_loop,
     broken_in_a_closure,
     broken_with_other_sizes,
@@ -425,6 +441,20 @@ def test_second_process_gives_what_python_gives_and_interprets_nothing(
     second = outcomes(program, "eager")
     assert equal(second, expected)
     assert not interpreted
+
+
+def test_graph_from_a_file_is_that_of_the_trace_with_its_names() -> None:
+    graphs = []
+    for note in ("written to the cache", "from the cache"):
+        stator.reset()
+        model, _ = equal_blocks()
+        compiled = stator.compile(model, backend="eager", options={"cache": True})
+        compiled(X)
+        assert notes(compiled) == [note]
+        graphs.append(compiled.report.data()["entries"][0]["graph"])
+    assert graphs[0] == graphs[1]
+    assert "transpose_1 " in graphs[0]
+    assert "transpose " not in graphs[0]
 
 
 # -- what has changed ------------------------------------------------------------------------------

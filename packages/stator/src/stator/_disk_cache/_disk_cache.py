@@ -22,6 +22,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
+import torch
 from stator_bytecode import FlatState, FrameLayout
 from stator_guards import Entry, compile_guards
 
@@ -38,6 +39,7 @@ from stator._disk_cache._fingerprint import (
     of_state,
     versions,
 )
+from stator._disk_cache._process_lock import ProcessLock
 from stator._disk_cache._store import Refused, Store
 from stator._disk_cache._trace_record import TraceRecord, check_codes
 from stator._entries._entry import make_entry
@@ -103,6 +105,10 @@ class Lookup:
     is_found: bool = False
     file: EntryFile | None = None
     """The file that was read or written."""
+    seen: list[str] = attrs.field(factory=list)
+    """The files that the lookup has read."""
+    lock: ProcessLock | None = None
+    """Held from a lookup that found nothing until the entry is written."""
 
     @property
     def place(self) -> str:
@@ -120,7 +126,7 @@ class Lookup:
 
     def traced(self, state: FlatState, policy: Policy) -> TraceResult:
         """Return the result of a trace, which is made if no file has one."""
-        found = self.find(state, policy)
+        found = self.find(state, policy) or self._find_when_alone(state, policy)
         return trace(self.target, state, self.options, policy) if found is None else found
 
     def entry(self, traced: TraceResult, *facts: Any) -> Entry:
@@ -138,7 +144,7 @@ class Lookup:
         if self.store is None:
             return None
 
-        names = self._files(self.store)
+        names = self.seen = self._files(self.store)
         for name in names:
             try:
                 found = self._read(self.store, name, state, policy)
@@ -156,6 +162,26 @@ class Lookup:
         if not names:
             self.notes += self._differences(self.store)
         return None
+
+    def _find_when_alone(self, state: FlatState, policy: Policy) -> TraceResult | None:
+        """Wait for a process that makes the entry of such a call; return what it has written since
+        this one has looked."""
+        if not isinstance(self.store, Store) or _is_in_group():  # nothing else is written to
+            return None
+        lock = self.store.lock(self.prefix(self.exact))
+        if not lock.acquire():
+            return None
+
+        self.lock = lock
+        if self._files(self.store) == self.seen:
+            return None
+        self.notes.clear()
+        return self.find(state, policy)
+
+    def end(self) -> None:
+        """Release the lock: the entry is written, or will not be."""
+        if self.lock is not None:
+            self.lock.release()
 
     def _files(self, store: EntryFiles) -> list[str]:
         """Return the files for calls like this one, before those for calls with other sizes."""
@@ -206,6 +232,7 @@ class Lookup:
             self.archive = self._archive(traced, policy)
         except NotCached as reason:
             self.notes.append(f"not written to the cache: {reason}")
+            self.end()  # other processes have nothing to wait for
 
     def _archive(self, traced: TraceResult, policy: Policy) -> Archive:
         record, target = TraceRecord.of(traced, policy), self.target
@@ -295,6 +322,12 @@ def _names(target: Target) -> tuple[object, ...]:
     frames = target.point.frames
     names = [(frame.globals.get("__name__"), frame.raw.co_qualname) for frame in frames]
     return "behind a break", *names
+
+
+def _is_in_group() -> bool:
+    """Return True in a process that others may wait for, in an operation of all of them."""
+    distributed = torch.distributed
+    return distributed.is_available() and distributed.is_initialized()
 
 
 def _function(target: Target, state: FlatState) -> object:

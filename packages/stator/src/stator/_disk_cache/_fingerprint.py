@@ -64,10 +64,17 @@ def versions() -> dict[str, str]:
     return {
         "Python": f"{sys.implementation.cache_tag} {sys.version}",
         "torch": BUILD,
-        "machine": f"{platform.system()} {platform.machine()}",
+        "machine": _machine(),
         "stator": _own_files(),
         "plugins": _plugins(),
     }
+
+
+def _machine() -> str:
+    """Return what torch answers about the machine without a guard: a folder may be shared by
+    several."""
+    facts = torch._C._get_cpu_capability(), torch._C._get_blas_default_backend()
+    return f"{platform.system()} {platform.machine()} {facts}"
 
 
 @functools.cache

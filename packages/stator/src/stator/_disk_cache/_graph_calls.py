@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _KEPT = frozenset(
     "stack_trace nn_module_stack began caught catches_operators has_except handled custom "
-    "apart starts differentiates frees_history warns".split()
+    "apart starts differentiates frees_history warns gives_view".split()
 )
 """The metadata that is written: where the program was, and marks of the trace."""
 _MADE_AGAIN = frozenset(
@@ -188,10 +188,20 @@ def _recorded(graph: OutputGraph, call: GraphCall, values: Sequence[GraphValue])
         made = graph.project(args[0], args[1])
     else:
         made = graph.call(call.target, args, kwargs)
+    _rename(made.node, call.name)
     made.node.meta.update(call.meta)
     if "differentiates" in call.meta:
         graph.free_history(made, (), is_freed="frees_history" in call.meta)
     return made
+
+
+def _rename(node: Node, name: str) -> None:
+    """Give a node the name that it had. Nodes that were dropped leave gaps in the numbers; caches
+    of compilers take a graph with other names for another one."""
+    node._rename(name)
+    if stack := node.meta.get("source_fn_stack"):
+        _, target = stack[-1]
+        stack[-1] = node.name, target
 
 
 def _read(value: Any, values: Sequence[GraphValue]) -> Any:

@@ -24,6 +24,9 @@ class TraceSource(Protocol):
 
     def entry(self, traced: TraceResult, *facts: Any) -> Entry: ...
 
+    def end(self) -> None:
+        """End the work on the entry, whether it was made or not."""
+
 
 @attrs.frozen(eq=False)
 class NoLookup:
@@ -37,6 +40,9 @@ class NoLookup:
 
     def entry(self, traced: TraceResult, *facts: Any) -> Entry:
         return make_entry(traced, *facts)
+
+    def end(self) -> None:
+        pass
 
 
 def lookup(target: Target, state: FlatState, options: Options, policy: Policy) -> TraceSource:

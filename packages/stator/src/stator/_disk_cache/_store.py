@@ -2,10 +2,11 @@
 
     folder/key                   32 random bytes that only the user can read
     folder/<place>/<name>.entry  MAGIC, the code of authentication, the data
+    folder/locks/<digits>        an empty file, locked by the process that compiles such an entry
 
 A file is authenticated, with the place and name that it has, before one byte of it is parsed. It is
 written beside its name and renamed, so that a process which is killed leaves nothing that another
-one reads. No process waits for another one: two that write the same entry write the same data.
+one reads. Nothing relies on the locks: two that write the same entry write the same data.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from pathlib import Path
 
 import attrs
 
+from stator._disk_cache._process_lock import ProcessLock
 from stator.errors import StatorError
 
 MAGIC = b"stator entry 1\n"
 _TAG = sha256().digest_size
 _KEY_SIZE = 32
+_LOCK_DIGITS = 2
+"""The digits of a name that decide on its lock: there are no more files than these distinguish."""
 DEFAULT_SIZE = 1 << 30
 """The bytes that the entries of a folder may take, unless `STATOR_CACHE_SIZE` is set."""
 
@@ -76,6 +80,10 @@ class Store:
             os.utime(self._path(place, name))
         except OSError:  # another process has removed it
             return
+
+    def lock(self, name: str) -> ProcessLock:
+        """Return the lock for an entry that is to be made, which entries may share."""
+        return ProcessLock(self.folder / "locks" / name[:_LOCK_DIGITS])
 
     def remove(self, place: str, name: str) -> None:
         self._path(place, name).unlink(missing_ok=True)

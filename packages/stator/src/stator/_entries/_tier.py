@@ -180,7 +180,7 @@ class LaterLowering:
     def as_it_is(self, traced: TraceResult) -> tuple[Lowered, Any]:
         """Lower the graph for the eager backend."""
         options = attrs.evolve(self.options, backend=eager)
-        lowered, ran = lowered_graph(traced, options, self.ambient, self.effects, {})
+        lowered, ran = lowered_graph(traced, options, self.ambient, self.effects, KnownGraphs())
         return attrs.evolve(lowered, guards=self.prepared.guards), ran
 
     def check_process(self) -> None:

@@ -83,9 +83,9 @@ class EntryCompiler:
         named = dict(zip(place.target.parameters, state, strict=True))
         policy, again = recorded(self._policy(place, named))
         is_error = self.region.refuses_breaks(place)
+        source = lookup(place.target, state, self.region.options, policy)
 
         try:
-            source = lookup(place.target, state, self.region.options, policy)
             traced = source.traced(state, policy)
             retrace = Retrace(place.target, self.region.options, traced.decided or again)
             is_error = is_error or traced.is_error
@@ -110,6 +110,7 @@ class EntryCompiler:
                 raise
             place.shared.refused.append(Unsupported("backend-failed", str(failure)))
         finally:
+            source.end()
             # read by the policy while tracing; the result may outlive this call, the state must not
             named.clear()
 

@@ -82,6 +82,9 @@ class ShippedLookup:
     def entry(self, traced: TraceResult, *facts: Any) -> Entry:
         return (self.other or self.inner).entry(traced, *facts)
 
+    def end(self) -> None:
+        (self.other or self.inner).end()
+
     def _differences(self) -> Iterator[str]:
         yield from (note.removeprefix("a file does not fit: ") for note in self._refusals())
         file, lookup = self.shipped.file, self.inner

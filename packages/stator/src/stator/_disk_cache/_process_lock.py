@@ -1,0 +1,74 @@
+"""A lock between processes, so that of several which lack an entry one compiles it.
+
+It is a record lock: the system releases it when the process ends, however that happens, and a
+forked child does not inherit it. A process that holds one takes no other, so no two processes wait
+for each other; and none waits for longer than `LONGEST`, as the other one may be stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import attrs
+
+LONGEST = 600.0
+"""The seconds after which a process compiles what another one is still compiling."""
+_PAUSE = 0.02
+_ONE = threading.Lock()
+"""Held by the thread that has the lock of this process: such locks exclude no other thread."""
+
+
+@attrs.define(eq=False)
+class ProcessLock:
+    """The lock of one file, which is made if there is none."""
+
+    path: Path
+    _handle: int = -1
+
+    def acquire(self, longest: float = LONGEST) -> bool:
+        """Wait for the lock; return True if this process has it now."""
+        if sys.platform == "win32" or not _ONE.acquire(blocking=False):
+            return False
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+            if _is_taken(self._handle, longest):
+                return True
+        except OSError:  # a file system without locks
+            pass
+        except BaseException:
+            self._close()
+            raise
+        self._close()
+        return False
+
+    def release(self) -> None:
+        if self._handle >= 0:
+            self._close()
+
+    def _close(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)  # which releases the lock
+            self._handle = -1
+        _ONE.release()
+
+
+def _is_taken(handle: int, longest: float) -> bool:
+    if sys.platform == "win32":
+        return False
+    import fcntl  # which Windows does not have
+
+    end = time.monotonic() + longest
+    while True:
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            if time.monotonic() > end:
+                return False
+            time.sleep(_PAUSE)
+        else:
+            return True
