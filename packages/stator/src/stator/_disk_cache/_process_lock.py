@@ -31,20 +31,19 @@ class ProcessLock:
 
     def acquire(self, longest: float = LONGEST) -> bool:
         """Wait for the lock; return True if this process has it now."""
-        if sys.platform == "win32" or not _ONE.acquire(blocking=False):
+        if not _ONE.acquire(blocking=False):
             return False
+        is_taken = False
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-            if _is_taken(self._handle, longest):
-                return True
+            is_taken = _take(self._handle, time.monotonic() + longest)
         except OSError:  # a file system without locks
             pass
-        except BaseException:
-            self._close()
-            raise
-        self._close()
-        return False
+        finally:
+            if not is_taken:
+                self._close()
+        return is_taken
 
     def release(self) -> None:
         if self._handle >= 0:
@@ -57,16 +56,15 @@ class ProcessLock:
         _ONE.release()
 
 
-def _is_taken(handle: int, longest: float) -> bool:
+def _take(handle: int, end: float) -> bool:
     if sys.platform == "win32":
         return False
     import fcntl  # which Windows does not have
 
-    end = time.monotonic() + longest
     while True:
         try:
             fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):
+        except BlockingIOError:
             if time.monotonic() > end:
                 return False
             time.sleep(_PAUSE)
