@@ -25,7 +25,12 @@ FOLDER = ROOT / "docs" / "how-to"
 BLOCK = re.compile(r"^ *```(py|diff|toml) (\S+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 # Pages that are one program. `nox -s pages` runs them on every change, in another environment.
-PROGRAMS = ("compile-a-training-step.md", "export-a-model.md", "serve-without-compile-pauses.md")
+PROGRAMS = (
+    "compile-a-training-step.md",
+    "deploy-a-compiled-model.md",
+    "export-a-model.md",
+    "serve-without-compile-pauses.md",
+)
 # Pages whose files are a distribution of somebody else.
 OUTSIDE = ("add-a-capture.md",)
 # The conformance tests of the package that a page changes, if it does.

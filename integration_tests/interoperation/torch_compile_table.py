@@ -322,7 +322,7 @@ COMPILER = [
             Exception,  # torch's, which depends on the content of the file
             lambda: compiler.load_compiled_function(io.BytesIO(pickle.dumps("of stator"))),
         ),
-        "use `stator.dump` and `stator.load`",
+        "use `stator.save` and `stator.load`",
     ),
     Row("wrap_numpy", SUPPORTED, lambda: same(numpy_function)),
     Row("is_compiling", SUPPORTED, lambda: same(lambda x: x * compiler.is_compiling() ** 0)),

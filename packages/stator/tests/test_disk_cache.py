@@ -19,6 +19,7 @@ import torch
 from stator._disk_cache import _process_lock
 from stator._disk_cache._process_lock import ProcessLock
 from stator._disk_cache._store import Refused, Store
+from torch.compiler._cache import CacheArtifactManager
 
 NAME = "program_of_disk_cache"
 PROGRAM = """
@@ -454,6 +455,55 @@ def test_file_under_another_name_place_or_key_is_refused(tmp_path: pathlib.Path)
             store.read(place, name)
 
 
+def test_what_killed_processes_were_writing_is_removed_later(folder: pathlib.Path) -> None:
+    store = Store.of(folder)
+    store.write("place", "name", b"data")
+    others = [folder / "place" / ".writing-old", folder / ".key-old"]
+    recent = folder / "place" / ".writing-new"
+    for path in (*others, recent):
+        path.write_bytes(b"half")
+    for path in others:
+        os.utime(path, (1, 1))
+    store.write("place", "other", b"data")
+    assert recent.exists()
+    assert not any(path.exists() for path in others)
+    assert sorted(store.names("place")) == ["name", "other"]
+
+
+WRITER = """
+import pathlib, sys
+from stator._disk_cache._store import Store
+
+folder = pathlib.Path(sys.argv[1])
+store = Store(folder, Store.of(folder).key, limit=20_000)
+for number in range(60):
+    name = f"{sys.argv[2]}-{number}"
+    store.write("place", name, name.encode() * 200)
+    for other in store.names("place")[:3]:
+        try:
+            data = store.read("place", other)
+        except FileNotFoundError:  # another process has removed it
+            continue
+        assert data == other.encode() * 200
+        store.use("place", other)
+"""
+
+
+@pytest.mark.slow
+def test_several_processes_keep_one_folder_small(folder: pathlib.Path) -> None:
+    processes = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(folder), str(number)])
+        for number in range(3)
+    ]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    store = Store.of(folder)
+    names = store.names("place")
+    assert sum(path.stat().st_size for path in folder.glob("*/*.entry")) <= 20_000
+    assert len(names) > 10
+    assert all(store.read("place", name) == name.encode() * 200 for name in names)
+    assert not [*folder.glob("*/.writing-*")]
+
+
 def test_files_unused_for_the_longest_time_go_first(folder: pathlib.Path) -> None:
     store = Store(folder, Store.of(folder).key, limit=3000)
     for number, name in enumerate(("a", "b", "c")):
@@ -558,3 +608,29 @@ def test_processes_that_write_at_once_lose_nothing_and_compile_once(folder: path
     assert sum(int(text) for text, _ in outputs) == 2, outputs  # each of both models once
     assert started("eager").communicate()[0].strip() == "0"
     assert not [path for path in folder.rglob("*") if path.name.startswith(".")]
+
+
+def test_artifacts_of_torch_contain_the_entries(
+    program: Any, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = model_of(program)
+    with CacheArtifactManager.with_fresh_cache():
+        run(model, X)
+        found = stator.save_cache_artifacts()
+    assert found is not None
+    data, info = found
+    assert len(info.artifacts["stator"]) == 1
+    key = (folder / "key").read_bytes()
+
+    for copy, is_known in ((folder.parent / "mine", True), (folder.parent / "other", False)):
+        monkeypatch.setenv("STATOR_CACHE_DIR", str(copy))
+        if is_known:
+            copy.mkdir(mode=0o700)
+            (copy / "key").write_bytes(key)
+            (copy / "key").chmod(0o600)
+            stator.load_cache_artifacts(data)
+            assert run(model, X)[1] == [FROM_CACHE]
+        else:
+            stator.load_cache_artifacts(data)
+            with pytest.warns(UserWarning, match="written under another key"):
+                run(model, X)

@@ -338,7 +338,7 @@ def test_file_under_another_key_is_refused(program: Any, folder: pathlib.Path) -
     with pytest.raises(stator.InvalidUse, match="too short"):
         stator.load(path, program.shifted, key=b"short")
     with pytest.raises(stator.InvalidUse, match="a int verifies nothing"):
-        stator.load(path, program.shifted, key=3)  # type: ignore[call-overload]
+        stator.load(path, program.shifted, key=3)  # type: ignore[arg-type]
     with pytest.raises(stator.InvalidUse, match="there is no file"):
         stator.load(folder / "none", program.shifted)
 

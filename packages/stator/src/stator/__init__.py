@@ -34,6 +34,7 @@ from stator._control import (
     skip_frame,
     substitute_in_graph,
 )
+from stator._disk_cache._artifact import register_artifacts as _register_artifacts
 from stator._dumps._dump import dump
 from stator._explain import explain
 from stator._export._api import capture, export
@@ -51,7 +52,9 @@ from stator._settings._stack import (
     list_captures,
 )
 from stator._settings._stance import set_stance
+from stator._shipping._example import ExampleTensor
 from stator._shipping._load import load
+from stator._shipping._precompile import precompile
 from stator._shipping._save import save
 from stator._subject import report_of, wait
 from stator._torch_compat import warn_if_untested as _warn_if_untested
@@ -81,6 +84,10 @@ __all__ = [
     "load",
     "reset",
     "save",
+]
+__all__ += [
+    "ExampleTensor",
+    "precompile",
 ]
 __all__ += [
     "CapturedGuard",
@@ -140,4 +147,5 @@ __all__ += [
 ]
 __all__ += ["SourceSpan", "StatorError", "UnknownBackend", "Unsupported"]
 
+_register_artifacts()
 _warn_if_untested()

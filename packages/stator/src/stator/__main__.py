@@ -1,5 +1,5 @@
 """`python -m stator COMMAND`: run a script with stator, report what was compiled, explain,
-diagnose, time, reduce faults. Without a command, versions and backends."""
+diagnose, time, reduce faults, compile ahead of calls. Without a command, versions and backends."""
 
 import argparse
 import sys
@@ -9,13 +9,15 @@ from stator._command_line._command import UsageError
 from stator._command_line._doctor import DISTRIBUTIONS, DOCTOR, versions
 from stator._command_line._explain import EXPLAIN
 from stator._command_line._minify import MINIFY
+from stator._command_line._precompile import PRECOMPILE
 from stator._command_line._report import REPORT
 from stator._command_line._run import RUN
 from stator._command_line._why import WHY
 
 __all__ = ["COMMANDS", "DISTRIBUTIONS", "main"]
 
-COMMANDS = {command.name: command for command in (RUN, REPORT, EXPLAIN, WHY, DOCTOR, BENCH, MINIFY)}
+_ALL = (RUN, REPORT, EXPLAIN, WHY, DOCTOR, BENCH, MINIFY, PRECOMPILE)
+COMMANDS = {command.name: command for command in _ALL}
 
 
 def main(arguments: list[str] | None = None) -> int:

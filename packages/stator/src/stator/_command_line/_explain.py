@@ -29,7 +29,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(given: argparse.Namespace) -> int:
-    function = _function(given.function)
+    function = function_at(given.function)
     module = sys.modules[str(given.function).partition(":")[0]]
     call = compile(f"__call({given.args})", "<--args>", "eval")
     namespace = {**vars(module), "torch": torch, "__call": explain(function, backend=given.backend)}
@@ -38,7 +38,8 @@ def _run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _function(text: str) -> Any:
+def function_at(text: str) -> Any:
+    """Return the function of `module:function`. Raises UsageError."""
     name, _, path = text.partition(":")
     if not path:
         raise UsageError(f"{text!r} names no function: write module:function")

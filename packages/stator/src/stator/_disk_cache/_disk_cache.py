@@ -11,13 +11,11 @@ the report has the reason for each entry.
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import pickle
-import sys
 from collections.abc import Iterator
 from hashlib import sha256
-from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,6 +26,7 @@ from stator_guards import Entry, compile_guards
 
 from stator._capture._trace import TraceResult, trace
 from stator._disk_cache._archive import Archive, ArchiveReader, ArchiveWriter, Differs, read_archive
+from stator._disk_cache._artifact import record_artifact
 from stator._disk_cache._fingerprint import (
     NotCached,
     digest,
@@ -40,7 +39,7 @@ from stator._disk_cache._fingerprint import (
     versions,
 )
 from stator._disk_cache._process_lock import ProcessLock
-from stator._disk_cache._store import Refused, Store
+from stator._disk_cache._store import Refused, Store, folder
 from stator._disk_cache._trace_record import TraceRecord, check_codes
 from stator._entries._entry import make_entry
 from stator._program._local_ends import WHILE_TRACED, observed_ends
@@ -153,7 +152,7 @@ class Lookup:
             except (Refused, OSError) as refusal:
                 self._refuse(str(refusal))
             else:
-                self.store.use(self.place, name)
+                self._use(self.store, name)
                 self.notes.append(FROM_CACHE)
                 self.is_found = True
                 self.file = EntryFile(self.store, self.place, name)
@@ -182,6 +181,12 @@ class Lookup:
         """Release the lock: the entry is written, or will not be."""
         if self.lock is not None:
             self.lock.release()
+
+    def _use(self, files: EntryFiles, name: str) -> None:
+        files.use(self.place, name)
+        if isinstance(files, Store):
+            with contextlib.suppress(OSError):  # another process may have removed it
+                record_artifact(files, self.place, name)
 
     def _files(self, store: EntryFiles) -> list[str]:
         """Return the files for calls like this one, before those for calls with other sizes."""
@@ -253,6 +258,7 @@ class Lookup:
         name = f"{self.prefix(arguments)}-{sha256(data).hexdigest()[:16]}"
         try:
             self.store.write(self.place, name, data)
+            record_artifact(self.store, self.place, name)
         except OSError as error:
             self.notes.append(f"not written to the cache: {error}")
         else:
@@ -342,12 +348,3 @@ def codes_of(target: Target) -> list[CodeType]:
         return [target.code]
     layouts = (*target.point.frames, *target.point.carried)
     return [layout.raw for layout in layouts if isinstance(layout, FrameLayout)]
-
-
-def folder() -> Path:
-    """Return the folder of the cache: `STATOR_CACHE_DIR`, else beside those of other programs."""
-    if chosen := os.environ.get("STATOR_CACHE_DIR"):
-        return Path(chosen)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "stator"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stator"

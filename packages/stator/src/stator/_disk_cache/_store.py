@@ -15,7 +15,9 @@ import hmac
 import os
 import secrets
 import stat
+import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -30,6 +32,9 @@ _TAG = sha256().digest_size
 _KEY_SIZE = 32
 _LOCK_DIGITS = 2
 """The digits of a name that decide on its lock: there are no more files than these distinguish."""
+_WRITING, _NEW_KEY = ".writing-", ".key-"
+ABANDONED = 3600.0
+"""The seconds after which nobody writes a file any more that is not renamed."""
 DEFAULT_SIZE = 1 << 30
 """The bytes that the entries of a folder may take, unless `STATOR_CACHE_SIZE` is set."""
 
@@ -65,13 +70,24 @@ class Store:
         """Return the data of an entry. Raises Refused where it was not written by this user, or was
         changed since."""
         path = self._path(place, name)
-        content = path.read_bytes()
+        return self._verified(place, name, path.read_bytes())
+
+    def content(self, place: str, name: str) -> bytes:
+        """Return an entry as it is in its file, which is not looked at."""
+        return self._path(place, name).read_bytes()
+
+    def adopt(self, place: str, name: str, content: bytes) -> None:
+        """Write an entry that `content` gave. Raises Refused where it was not of this place and
+        name, or another key."""
+        self.write(place, name, self._verified(place, name, content))
+
+    def _verified(self, place: str, name: str, content: bytes) -> bytes:
         start = len(MAGIC) + _TAG
         if len(content) < start or not content.startswith(MAGIC):
-            raise Refused(f"{path.name} is damaged: it is no entry of this version")
+            raise Refused(f"{name}.entry is damaged: it is no entry of this version")
         data = content[start:]
         if not hmac.compare_digest(content[len(MAGIC) : start], self._tag(place, name, data)):
-            raise Refused(f"{path.name} was changed, or written under another key: it is not read")
+            raise Refused(f"{name}.entry was changed, or written under another key: it is not read")
         return data
 
     def use(self, place: str, name: str) -> None:
@@ -94,7 +110,7 @@ class Store:
         folder = self.folder / place
         folder.mkdir(mode=0o700, exist_ok=True)
         content = MAGIC + self._tag(place, name, data) + data
-        _write_whole(self._path(place, name), content)
+        write_whole(self._path(place, name), content)
         self._shrink()
 
     def _path(self, place: str, name: str) -> Path:
@@ -106,8 +122,10 @@ class Store:
 
     def _shrink(self) -> None:
         sizes: dict[Path, int] = {}
+        _sweep(self.folder)
         for folder in self.folder.iterdir():
             if folder.is_dir():
+                _sweep(folder)
                 sizes.update((path, _size(path)) for path in _entries(folder))
 
         excess = sum(sizes.values()) - self.limit
@@ -116,6 +134,15 @@ class Store:
                 return
             path.unlink(missing_ok=True)
             excess -= sizes[path]
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the files that processes were writing when they were killed."""
+    latest = time.time() - ABANDONED
+    for pattern in (f"{_WRITING}*", f"{_NEW_KEY}*"):
+        for path in folder.glob(pattern):
+            if _used(path) < latest:
+                path.unlink(missing_ok=True)
 
 
 def _entries(folder: Path) -> Iterator[Path]:
@@ -137,8 +164,9 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, readable by the user alone."""
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=_WRITING)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -153,7 +181,7 @@ def _key_in(folder: Path) -> bytes:
     its name when it is complete."""
     path = folder / "key"
     if not path.exists():
-        handle, beside = tempfile.mkstemp(dir=folder, prefix=".key-")
+        handle, beside = tempfile.mkstemp(dir=folder, prefix=_NEW_KEY)
         with os.fdopen(handle, "wb") as file:
             file.write(secrets.token_bytes(_KEY_SIZE))
         try:
@@ -172,3 +200,12 @@ def _key_in(folder: Path) -> bytes:
     if len(key) != _KEY_SIZE:
         raise Refused(f"the key in {str(folder)!r} is damaged: remove that folder")
     return key
+
+
+def folder() -> Path:
+    """Return the folder of the cache: `STATOR_CACHE_DIR`, else beside those of other programs."""
+    if chosen := os.environ.get("STATOR_CACHE_DIR"):
+        return Path(chosen)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "stator"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stator"

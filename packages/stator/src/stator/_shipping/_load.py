@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any
 
 import attrs
-import torch
 
 from stator._disk_cache._archive import Differs
+from stator._disk_cache._artifact import load_artifacts_of_compilers
 from stator._disk_cache._disk_cache import check_named, place_name
 from stator._disk_cache._fingerprint import NotCached, of_options, versions
 from stator._dumps._load import load_dump
@@ -20,32 +20,6 @@ from stator._shipping._signed_file import VerifyingKey
 from stator._shipping._versions import content_of_packages
 from stator._subject import compiled, region_in
 from stator.errors import InvalidUse
-
-C = TypeVar("C", bound=Callable[..., Any])
-
-
-@overload
-def load(path: str | Path) -> Any: ...
-
-
-@overload
-def load(
-    path: str | Path,
-    target: Mapping[str, Any],
-    *,
-    key: VerifyingKey | None = None,
-    recompile: bool = False,
-) -> dict[str, Any]: ...
-
-
-@overload
-def load(
-    path: str | Path,
-    target: C,
-    *,
-    key: VerifyingKey | None = None,
-    recompile: bool = False,
-) -> C: ...
 
 
 def load(
@@ -88,7 +62,7 @@ def _load(path: Path, target: object, key: VerifyingKey | None, recompile: bool)
     result = compiled(target, attrs.evolve(made, shipped=shipped, sharing=None))
     _check_target(file, result)
     if file.artifacts:
-        torch.compiler.load_cache_artifacts(file.artifacts)
+        load_artifacts_of_compilers(file.artifacts)
     return result
 
 

@@ -9,15 +9,12 @@ gives. It covers the magic text and all of the data.
 from __future__ import annotations
 
 import hmac
-import os
-import tempfile
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
-from stator._disk_cache._disk_cache import folder
-from stator._disk_cache._store import Refused, Store
+from stator._disk_cache._store import Refused, Store, folder, write_whole
 from stator.errors import InvalidUse
 
 MAGIC = b"stator shipped file 1\n"
@@ -74,19 +71,8 @@ def write_signed(path: Path, data: bytes, key: SigningKey | None) -> None:
         raise InvalidUse(f"a {type(key).__qualname__} signs nothing", hint)
     signature = signer.sign(MAGIC + data)
     content = MAGIC + len(signature).to_bytes(_LENGTH, "big") + signature + data
-    _write_whole(path, content)
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(beside).chmod(0o644)  # others may read it: it has no secret
-        Path(beside).replace(path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+    write_whole(path, content)
+    path.chmod(0o644)  # others may read it: it has no secret
 
 
 def read_signed(path: Path, key: VerifyingKey | None) -> bytes:
