@@ -109,6 +109,7 @@ class Lookup:
             return None
 
         names = self._files(self.store)
+
         for name in names:
             try:
                 found = self._read(self.store, name, state, policy)
