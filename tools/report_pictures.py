@@ -38,7 +38,7 @@ ALL = (
     Picture("report-light", 1100, 1250),
     Picture("report-dark", 1100, 1250, dark=True),
     Picture("report-phone", 500, 1250),
-    Picture("report-function", 1100, 2500),
+    Picture("report-function", 1100, 2700),
 )
 
 

@@ -164,6 +164,15 @@ def test_explain_calls_a_function(
         (["explain", "json:no_such_name"], "no attribute 'no_such_name'"),
         (["why", "long-lop"], "did you mean long-loop"),
         (["why", "zzz"], "there is no reason 'zzz'"),
+        (["run", "no_such.py"], "there is no file 'no_such.py'"),
+        (["report", "no_such.py"], "there is no file 'no_such.py'"),
+        (["report", "--html", "/no/such/report.html", __file__], "there is no folder '/no/such'"),
+        (["report", "--output", "/no/such/a.json", __file__], "there is no folder '/no/such'"),
+        (["explain", "json:dumps", "--args", "(1"], "--args '(1': '(' was never closed"),
+        (["explain", "json:dumps", "--backend", "inducter"], "did you mean 'inductor'?"),
+        (["bench", "--rounds", "0", "script.py"], "--rounds must be at least 1"),
+        (["minify", "no_such.py"], "there is no file 'no_such.py'"),
+        (["minify", __file__], "has no graph: pass the script that an error of a backend names"),
     ],
 )
 def test_a_mistake_is_named_with_exit_code_2(
@@ -171,6 +180,33 @@ def test_a_mistake_is_named_with_exit_code_2(
 ) -> None:
     assert main(arguments) == 2
     assert text in capsys.readouterr().err
+
+
+def test_an_error_of_a_function_that_is_explained_is_shown_as_python_does(
+    script: Script, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(script("def step(x):\n    y = x + 1\n    raise ValueError('wrong')\n"))
+    monkeypatch.chdir(path.parent)
+    monkeypatch.delitem(sys.modules, "script", raising=False)
+    assert main(["explain", "script:step", "--args", "torch.ones(2)"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[1] == f'  File "{path}", line 3, in step'
+    assert lines[-1] == "ValueError: wrong"
+
+
+def test_arguments_that_raise_are_shown_as_an_error_of_the_program(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["explain", "json:dumps", "--args", "no_such_name"]) == 1
+    assert capsys.readouterr().err == "NameError: name 'no_such_name' is not defined\n"
+
+
+def test_why_gives_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "--json", "long-loop"]) == 0
+    (page,) = json.loads(capsys.readouterr().out)
+    assert page["slug"] == "long-loop"
+    assert main(["why", "--json"]) == 0
+    assert page in json.loads(capsys.readouterr().out)
 
 
 def test_why_prints_the_page_of_a_reason(capsys: pytest.CaptureFixture[str]) -> None:

@@ -147,6 +147,14 @@ def test_the_slowest_thing_is_first(data: dict[str, Any]) -> None:
     assert text.index(found[0].what) < text.index("Where graphs end")
 
 
+def test_the_longest_part_of_a_compilation_is_named_first(data: dict[str, Any]) -> None:
+    entry = {**data["entries"][0], "trace_seconds": 0.25, "backend_seconds": 0.5, "calls": 0}
+    changed = {**data, "entries": [{**entry, "compile_seconds": 2.0}]}
+    (part,) = slowest({"clipped": changed})
+    parts = part.detail.replace("\N{NO-BREAK SPACE}", " ")
+    assert parts == "guards and code 1.25 s, backend 500 ms, tracing 250 ms"
+
+
 def test_the_timeline_has_each_compilation_in_its_order(data: dict[str, Any]) -> None:
     spans = timeline({"clipped": data})
     assert len(spans) == len(data["entries"])

@@ -53,10 +53,10 @@ def _in_hand(frame: FrameType, offset: int) -> Node | None:
     code = frame.f_code
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     for each in (names, _loop_variables(code, offset)):
-        nodes = {value for name in each if _is_operator(value := variables.get(name))}
+        nodes: set[Any] = {variables[name] for name in each if _is_operator(variables.get(name))}
         if len(nodes) == 1:
-            node: Node = nodes.pop()
-            return node
+            found: Node = nodes.pop()
+            return found
     return None
 
 

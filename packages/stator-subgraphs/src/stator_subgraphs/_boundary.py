@@ -116,7 +116,10 @@ _ADVICE = re.compile(r" For more information, run with TORCH_LOGS=\S+| If you're
 
 def name_of(what: object) -> str:
     """An operator, method or input, for people."""
-    return what if isinstance(what, str) else str(getattr(what, "__qualname__", what))
+    if isinstance(what, str):
+        return what
+    name = str(getattr(what, "__qualname__", what))
+    return name.replace("_VariableFunctionsClass.", "torch.")
 
 
 def broken(limit: Limit, error: Exception, what: str) -> Unsupported:

@@ -31,6 +31,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(given: argparse.Namespace) -> int:
+    if given.rounds < 1:
+        raise UsageError("--rounds must be at least 1")
+
     found: dict[str, list[tuple[float, float]]] = {engine: [] for engine in ENGINES}
     for _ in range(given.rounds):
         for engine, times in found.items():

@@ -12,7 +12,9 @@ from typing import Any
 import torch
 
 from stator._command_line._command import Command, UsageError
+from stator._command_line._script import ARGUMENTS, show_error
 from stator._explain import explain
+from stator.errors import InvalidUse
 
 EXAMPLES = """examples:
   python -m stator explain my_package.model:loss --args "torch.ones(3), 2"
@@ -31,9 +33,19 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(given: argparse.Namespace) -> int:
     function = function_at(given.function)
     module = sys.modules[str(given.function).partition(":")[0]]
-    call = compile(f"__call({given.args})", "<--args>", "eval")
-    namespace = {**vars(module), "torch": torch, "__call": explain(function, backend=given.backend)}
-    report = eval(call, namespace)
+    try:
+        call = compile(f"__call({given.args})", ARGUMENTS, "eval")
+        explained = explain(function, backend=given.backend)
+    except SyntaxError as error:
+        raise UsageError(f"--args {given.args!r}: {error.msg}") from error
+    except InvalidUse as error:
+        raise UsageError(str(error)) from error
+
+    try:
+        report = eval(call, {**vars(module), "torch": torch, "__call": explained})
+    except Exception as error:  # of the program
+        show_error(error)
+        return 1
     print(json.dumps(report.data(), indent=2) if given.json else report)
     return 0
 

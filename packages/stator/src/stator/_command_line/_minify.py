@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import attrs
 import stator_backends
-from stator_backends import ACCURACY, MINIFY_AFTER, SavedGraph
+from stator_backends import ACCURACY, MINIFY_AFTER, Minified, SavedGraph
 
 from stator._command_line._command import Command, UsageError
 
@@ -23,17 +24,29 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--accuracy", choices=ACCURACY, help="the difference that is a fault")
     parser.add_argument("--seconds", type=float, help="compilations that take longer are a fault")
     parser.add_argument("--after", choices=MINIFY_AFTER, default="capture", help="whose graph")
+    parser.add_argument("--json", action="store_true", help="the fault and its script as JSON")
     parser.add_argument("--output", help="the script to write; FILE_minified.py by default")
 
 
 def _run(given: argparse.Namespace) -> int:
-    print(minified(given))
+    output, reduced = minified(given)
+    if given.json:
+        found = {"script": str(output), "operators": reduced.ops, "fault": str(reduced.fault)}
+        print(json.dumps(found, indent=2))
+    else:
+        print(f"{output.read_text()}\n# {reduced.ops} operators: {output}\n# {reduced.fault}")
     return 0
 
 
-def minified(given: argparse.Namespace) -> str:
-    """Reduce the graph in a file; return the fault and the script that shows it."""
+def minified(given: argparse.Namespace) -> tuple[Path, Minified]:
+    """Reduce the graph in a file; return the script that shows the fault, and what is left."""
     path = Path(given.file)
+    if not path.exists():
+        raise UsageError(f"there is no file {given.file!r}")
+    if path.suffix == ".py" and "def graph_0(" not in path.read_text(encoding="utf-8"):
+        hint = "pass the script that an error of a backend names"
+        raise UsageError(f"{given.file!r} has no graph: {hint}")
+
     saved = SavedGraph.load(path)
     backend = saved.backend if given.backend is None else stator_backends.lookup(given.backend)
     if backend is None:
@@ -43,8 +56,7 @@ def minified(given: argparse.Namespace) -> str:
 
     output = Path(given.output or path.with_name(f"{path.stem}_minified.py"))
     check = attrs.evolve(saved.check, **changes)
-    reduced = stator_backends.minify_to(saved, backend, check, given.after, output)
-    return f"{output.read_text()}\n# {reduced.ops} operators: {output}\n# {reduced.fault}"
+    return output, stator_backends.minify_to(saved, backend, check, given.after, output)
 
 
 MINIFY = Command(

@@ -13,6 +13,7 @@ from stator._command_line._script import (
     Script,
     add_script,
     all_reports,
+    check_folder,
     in_place_of_torch_compile,
     text_of,
     write_page,
@@ -36,6 +37,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(given: argparse.Namespace) -> int:
+    check_folder(given.html)
+    check_folder(given.output)
+
     def show() -> None:
         reports = all_reports()
         if given.html is not None:

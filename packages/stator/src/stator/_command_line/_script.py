@@ -11,12 +11,14 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import attrs
 import torch
 
 from stator._api import compile, compile_in_place
+from stator._command_line._command import UsageError
 from stator._report import REPORT_VERSION, Report
 from stator._report_page._page import page
 from stator._settings._stance import REGIONS
@@ -36,7 +38,9 @@ class Script:
 
     def run(self, finish: Callable[[], None]) -> int:
         """Run it as `__main__`; return its exit code. `finish` is called when it has ended, however
-        it does, while its objects are alive."""
+        it does, while its objects are alive. Raises UsageError if there is no such file."""
+        if not self.is_module and not os.path.exists(self.name):
+            raise UsageError(f"there is no file {self.name!r}")
         before = sys.argv, sys.path[:]
         sys.argv = [self.name, *self.arguments]
         folder = os.getcwd() if self.is_module else os.path.dirname(os.path.abspath(self.name))
@@ -49,7 +53,7 @@ class Script:
         except SystemExit as ending:
             return _exit_code(ending)
         except BaseException as error:
-            _show(error)
+            show_error(error)
             return 130 if isinstance(error, KeyboardInterrupt) else 1
         finally:
             finish()
@@ -110,6 +114,12 @@ def all_reports() -> dict[str, Report]:
     return found
 
 
+def check_folder(path: str | None) -> None:
+    """Raise UsageError for a file that cannot be written, before a script runs for hours."""
+    if path is not None and not Path(path).absolute().parent.is_dir():
+        raise UsageError(f"there is no folder {str(Path(path).parent)!r}")
+
+
 def text_of(reports: dict[str, Report], as_json: bool) -> str:
     """Return reports as text, or as one JSON object."""
     if as_json:
@@ -133,12 +143,19 @@ def _exit_code(ending: SystemExit) -> int:
     return 1
 
 
-def _show(error: BaseException) -> None:
+def show_error(error: BaseException) -> None:
     """Print an error of the program as Python does, without the frames that run the program."""
     entry = error.__traceback__
-    while entry is not None and entry.tb_frame.f_globals.get("__name__") in _RUNNERS:
+    while entry is not None and _runs_program(entry.tb_frame):
         entry = entry.tb_next
     traceback.print_exception(error.with_traceback(entry))
 
 
-_RUNNERS = (__name__, "runpy")
+def _runs_program(frame: FrameType) -> bool:
+    name = str(frame.f_globals.get("__name__"))
+    return name.startswith(_RUNNERS) or frame.f_code.co_filename == ARGUMENTS
+
+
+ARGUMENTS = "<--args>"
+"""The file name of the code that calls a function from the command line."""
+_RUNNERS = ("stator._command_line", "stator._explain", "runpy")

@@ -35,6 +35,7 @@ def order_by_reads(program: ExportedProgram, traced: TracedCall) -> None:
 
     kept: list[tuple[int, int, str, InputSpec, fx.Node]] = []
     first: dict[int, fx.Node] = {}
+
     kinds = list(dict.fromkeys(spec.kind for spec in specs))
     for position, (spec, node) in enumerate(zip(specs, nodes, strict=True)):
         tensor = tensors.get(spec.target or "")

@@ -207,6 +207,7 @@ def _catches(frame: Frame, start: int, matches: Callable[[Any], bool]) -> bool:
 
     pc = start
     tested: list[Any] = []
+
     while pc < len(instructions):
         instr = instructions[pc]
         if instr.op == "LOAD_GLOBAL":

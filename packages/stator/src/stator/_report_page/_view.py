@@ -68,8 +68,7 @@ def slowest(reports: Reports) -> list[Slow]:
 
 def _slow_parts(name: str, entry: Mapping[str, Any]) -> Iterator[Slow]:
     link = entry_link(name, entry["number"])
-    spent = f"tracing {time_text(entry['trace_seconds'])}"
-    detail = f"{spent}, backend {time_text(entry['backend_seconds'])}"
+    detail = ", ".join(f"{part} {time_text(seconds)}" for part, seconds in _compile_parts(entry))
     number = f"entry {entry['number']}"
     own = number if entry["target"] == name else f"{number} of {name}"
     target = f"{entry['target']} ({own})"
@@ -79,6 +78,14 @@ def _slow_parts(name: str, entry: Mapping[str, Any]) -> Iterator[Slow]:
         first = time_text(entry["first_run_seconds"])
         detail = f"{times}, the first one {first}"
         yield Slow(f"running {target}", detail, entry["run_seconds"], link, "run")
+
+
+def _compile_parts(entry: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return the parts of a compilation, the longest one first."""
+    trace, backend = entry["trace_seconds"], entry["backend_seconds"]
+    rest = max(entry["compile_seconds"] - trace - backend, 0.0)
+    parts = [("tracing", trace), ("backend", backend), ("guards and code", rest)]
+    return sorted(parts, key=lambda part: -part[1])
 
 
 @attrs.frozen
