@@ -9,7 +9,7 @@ Start at `lower`. `_pieces` divides graphs at operators that no compiler takes, 
 properties of results that compilers do not keep.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, TypedDict, Unpack
@@ -61,7 +61,13 @@ from ._pieces._backward import differentiates
 from ._pieces._division import NATIVE, Division, calls_of, computes
 from ._pieces._fragments import starts_of_fragments
 from ._pieces._jagged_result import give_values
-from ._pieces._lowering import CompiledPiece, DividedLowering, Uncompiled, where_of
+from ._pieces._lowering import (
+    CompiledPiece,
+    DividedLowering,
+    LoweredPiece,
+    Uncompiled,
+    where_of,
+)
 from ._pieces._reasons import WRITES_WITH_GRADIENTS, divide, reason_for_whole
 from ._pieces._recurrent import run_layers_apart
 from ._pieces._written_input import copy_what_is_read
@@ -143,6 +149,8 @@ class LoweringOptions(TypedDict, total=False):
     - `regions`: "always" or "auto" if equal blocks of the graph are to be compiled once.
     - `writes_repro`: if the backend fails, writes the graph as a script; `BackendError.repro` is
       its path.
+    - `pieces`: the compiled pieces of graphs that were lowered with equal options, by structure; an
+      equal piece is not compiled again, and new ones are added.
     - `prepared`: what `prepare_inputs` gave when the graph was captured, for a lowering in another
       thread; `example_inputs` are its inputs.
     """
@@ -158,6 +166,7 @@ class LoweringOptions(TypedDict, total=False):
     has_effects: bool
     defers_writes: bool
     regions: str
+    pieces: dict[Hashable, LoweredPiece]
     writes_repro: bool
     prepared: PreparedInputs | None
 
@@ -300,6 +309,7 @@ def _in_pieces(job: _Job, division: Division, options: LoweringOptions) -> Lower
         lower_piece,
         ambient,
         shares=_shares_pieces(job),
+        made=options.get("pieces", {}),
     )
 
     made = whole.lower()

@@ -121,6 +121,7 @@ class DividedLowering:
     shares: bool = True
     """True if pieces of one structure are compiled once: the backend does not look at sources."""
     made: dict[Hashable, LoweredPiece] = attrs.field(factory=dict)
+    """Compiled pieces by their structure, those of earlier graphs included."""
     managers: dict[Node, Any] = attrs.field(factory=dict)
     """The results of setters of modes, which those that restore the modes take."""
 

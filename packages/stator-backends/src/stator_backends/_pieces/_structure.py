@@ -5,7 +5,8 @@
 
 The code of a piece follows from its nodes, from the metadata of its inputs, memory that they share
 included, and from the modes around it. A piece with symbols, bodies, constants of other kinds or
-tensors of other classes has no structure here, and is compiled by itself.
+tensors of other classes has no structure here, and is compiled by itself. A structure holds the
+functions that are called, so that it may outlive the graph.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ def _node_key(node: Node, numbers: dict[Node, int]) -> Hashable:
     if node.op == "placeholder":  # named after its source
         return node.op, marks
     given = argument_key(node.args, numbers), argument_key(node.kwargs, numbers)
-    target = node.target if isinstance(node.target, str) else (id(node.target), str(node.target))
-    return node.op, target, marks, "writes" in node.meta, given
+    if not isinstance(node.target, Hashable):
+        raise NotCompared
+    return node.op, node.target, marks, "writes" in node.meta, given
 
 
 def argument_key(value: object, numbers: dict[Node, int]) -> Hashable:

@@ -51,7 +51,7 @@ from stator._entries._graph_lowering import (
     lowered_with_warnings,
     settings_of,
 )
-from stator._entries._known_graph import KnownGraph
+from stator._entries._known_graph import KnownGraphs
 from stator._entries._layout_guard import layout_guards
 from stator._entries._measurement import CompileTimes, MeasuredRun
 from stator._program._fallback import EagerFallback, Remainder
@@ -109,7 +109,7 @@ def make_entry(
     site: Site | None,
     ambient: AmbientState,
     key: Hashable,
-    known: dict[Hashable, KnownGraph],
+    known: KnownGraphs,
     state: Mapping[str, object],
 ) -> Entry:
     """Lower the graph, collect the guards, write the function.
@@ -189,7 +189,7 @@ def _later(
     options: Options,
     ambient: AmbientState,
     effects: GraphEffects,
-    known: dict[Hashable, KnownGraph],
+    known: KnownGraphs,
 ) -> LaterLowering | None:
     """Return the graph as one that is compiled in another thread, if the options want that."""
     if not options.tiered:

@@ -23,7 +23,7 @@ from stator._capture._trace import TraceResult
 from stator._entries._gradient_buckets import mark_buckets
 from stator._entries._kernel_state import StateCalls, mark_setters, state_calls
 from stator._entries._kernel_state import run as run_setters
-from stator._entries._known_graph import KnownGraph, key_of
+from stator._entries._known_graph import KnownGraph, KnownGraphs, key_of
 from stator._entries._warning_replay import WarningReplay, silent
 from stator._settings._options import Options
 from stator.errors import BackendFailed, backend_boundary
@@ -39,7 +39,7 @@ def lowered_with_warnings(
     options: Options,
     ambient: AmbientState,
     effects: GraphEffects,
-    known: dict[Hashable, KnownGraph],
+    known: KnownGraphs,
 ) -> tuple[Lowered, Any]:
     """Lower the graph; each call issues the warnings that operators issued while tracing.
 
@@ -86,21 +86,21 @@ def _lowered_once(
     options: Options,
     ambient: AmbientState,
     effects: GraphEffects,
-    known: dict[Hashable, KnownGraph],
+    known: KnownGraphs,
 ) -> KnownGraph:
     """Lower the graph, unless an equal one was compiled before."""
     captured = traced.captured
     if spec_of(options.backend).compiles:
         mark_native(captured, effects)
     key = key_of_graph(captured, ambient, options, effects)
-    if key is not None and key in known:
-        return known[key]
-    made = lowered_for(traced, options, ambient, effects)
+    if key is not None and key in known.graphs:
+        return known.graphs[key]
+    made = lowered_for(traced, options, ambient, effects, known)
     is_frozen = any(isinstance(guard, FrozenInputs) for guard in made.lowered.guards)
     if traced.serves_one_call:
         return attrs.evolve(made, lowered=attrs.evolve(made.lowered, uncompiled=()))
     if key is not None and not made.lowered.shape_guards and not is_frozen:
-        known[key] = made
+        known.graphs[key] = made
     return made
 
 
@@ -118,10 +118,11 @@ def lowered_for(
     options: Options,
     ambient: AmbientState,
     effects: GraphEffects,
+    known: KnownGraphs,
     prepared: PreparedInputs | None = None,
 ) -> KnownGraph:
     """Lower the graph: see `_lowered`."""
-    lowered = _lowered(traced, options, ambient, effects, prepared)
+    lowered = _lowered(traced, options, ambient, effects, known, prepared)
     return KnownGraph(lowered, lowered.driver or traced.captured.module)
 
 
@@ -130,14 +131,13 @@ def _lowered(
     options: Options,
     ambient: AmbientState,
     effects: GraphEffects,
+    known: KnownGraphs,
     prepared: PreparedInputs | None,
 ) -> Lowered:
     """Lower the graph; raises FloatsNeeded if the backend specializes on floats, and
     SeparationNeeded if it refuses what follows a step: both are traced again then."""
     captured, space = traced.captured, traced.emitter.t
-    calls, as_it_is = None, ONE_CALL if traced.serves_one_call else ""
-    if is_under_level() or enters_level(captured.graph, and_stays=True):
-        as_it_is = DUAL
+    calls = None
     if not spec_of(options.backend).compiles:
         _keep_for_handlers(captured.module)
     elif space.state(GlobalModes).starts and not effects.catches_foreign:
@@ -147,7 +147,7 @@ def _lowered(
     has_floats = _are_floats(getattr(space.graph.fake_mode.shape_env, "backed_var_to_val", ()))
     can_retrace = has_floats or _has_numbers(captured, space.policy.draws_numbers)
     try:
-        lowered = _call_backend(traced, options, ambient, effects, as_it_is, can_retrace, prepared)
+        lowered = _call_backend(traced, options, ambient, effects, can_retrace, known, prepared)
     except BackendFailed:
         if can_retrace:
             raise FloatsNeeded from None
@@ -200,8 +200,8 @@ def _call_backend(
     options: Options,
     ambient: AmbientState,
     effects: GraphEffects,
-    as_it_is: str,
     can_retrace: bool,
+    known: KnownGraphs,
     prepared: PreparedInputs | None,
 ) -> Lowered:
     from stator_subgraphs import add_fake_kernels, needs_fake_kernels
@@ -218,7 +218,7 @@ def _call_backend(
             contexts=captured.contexts,
             ambient=ambient,
             keeps_history=captured.keeps_history,
-            as_it_is=as_it_is,
+            as_it_is=_as_it_is(traced),
             separable=not policy.separates_steps and not policy.is_whole,
             add_fake_kernels=kernels,
             hides_floats=policy.hides_floats,
@@ -226,8 +226,16 @@ def _call_backend(
             has_effects=effects.is_observable,
             defers_writes=defers_writes(options, effects),
             regions=options.regions,
+            pieces=known.pieces,
             prepared=prepared,
         )
+
+
+def _as_it_is(traced: TraceResult) -> str:
+    """Return why a graph runs uncompiled as a whole; empty if it does not."""
+    if is_under_level() or enters_level(traced.captured.graph, and_stays=True):
+        return DUAL
+    return ONE_CALL if traced.serves_one_call else ""
 
 
 def _take_out_setters(module: Any) -> StateCalls | None:

@@ -40,6 +40,19 @@ class KnownGraph:
     module: fx.GraphModule
 
 
+@attrs.frozen(eq=False)
+class KnownGraphs:
+    """Compiled graphs of a region, and compiled pieces of those that were divided: graphs that
+    differ may have pieces in common."""
+
+    graphs: dict[Hashable, KnownGraph] = attrs.field(factory=dict)
+    pieces: dict[Hashable, Any] = attrs.field(factory=dict)
+
+    def clear(self) -> None:
+        self.graphs.clear()
+        self.pieces.clear()
+
+
 def key_of(captured: CapturedGraph, ambient: AmbientState, backend: Backend) -> Hashable | None:
     """Return what two graphs with the same compiled code have in common; None for a graph that is
     not compared."""

@@ -46,7 +46,7 @@ from stator._entries._graph_lowering import (
     settings_of,
     with_warnings,
 )
-from stator._entries._known_graph import KnownGraph
+from stator._entries._known_graph import KnownGraph, KnownGraphs
 from stator._entries._late_inputs import LateInputs
 from stator._entries._layout_guard import layout_guards
 from stator._entries._measurement import MeasuredRun
@@ -130,7 +130,7 @@ class LaterLowering:
     effects: GraphEffects
     prepared: PreparedInputs
     key: Hashable | None
-    known: dict[Hashable, KnownGraph]
+    known: KnownGraphs
     shape_guards: Callable[..., list[ShapeFact]]
     context: contextvars.Context = attrs.field(factory=contextvars.copy_context)
     process: tuple[Any, ...] = attrs.field(factory=process_state)
@@ -142,7 +142,7 @@ class LaterLowering:
         options: Options,
         ambient: AmbientState,
         effects: GraphEffects,
-        known: dict[Hashable, KnownGraph],
+        known: KnownGraphs,
     ) -> LaterLowering | None:
         """Return None for a graph that is compiled in the call, or was compiled before."""
         captured = traced.captured
@@ -150,7 +150,7 @@ class LaterLowering:
             return None
         mark_native(captured, effects)
         key = key_of_graph(captured, ambient, options, effects)
-        if key is not None and key in known:
+        if key is not None and key in known.graphs:
             return None
 
         from stator_subgraphs import add_fake_kernels, copied_module, needs_fake_kernels
@@ -180,7 +180,8 @@ class LaterLowering:
     def as_it_is(self, traced: TraceResult) -> tuple[Lowered, Any]:
         """Lower the graph for the eager backend."""
         options = attrs.evolve(self.options, backend=eager)
-        lowered, ran = lowered_with_warnings(traced, options, self.ambient, self.effects, {})
+        nothing = KnownGraphs()
+        lowered, ran = lowered_with_warnings(traced, options, self.ambient, self.effects, nothing)
         return attrs.evolve(lowered, guards=self.prepared.guards), ran
 
     def check_process(self) -> None:
@@ -193,21 +194,22 @@ class LaterLowering:
 
         Raises BackendFailed, FloatsNeeded, SeparationNeeded.
         """
-        if self.key is not None and self.key in self.known:
-            return self.known[self.key]
+        if self.key is not None and self.key in self.known.graphs:
+            return self.known.graphs[self.key]
         return self.context.run(
             lowered_for,
             self.traced,
             self.options,
             self.ambient,
             self.effects,
+            self.known,
             self.prepared,
         )
 
     def remember(self, graph: KnownGraph) -> None:
         """Let equal graphs of the region use what was compiled."""
         if self.key is not None and not graph.lowered.shape_guards:
-            self.known[self.key] = graph
+            self.known.graphs[self.key] = graph
 
 
 def _can_wait(traced: TraceResult, options: Options, effects: GraphEffects) -> bool:

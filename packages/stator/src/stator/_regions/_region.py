@@ -21,7 +21,7 @@ from stator_bytecode import CallSite, FlatState, Point
 from stator_guards import Cache, Entry
 
 from stator._entries._entry_pool import EntryPool, pool_of, renewed, with_options
-from stator._entries._known_graph import KnownGraph
+from stator._entries._known_graph import KnownGraphs
 from stator._program._call_history import is_inside
 from stator._program._callees import Callees
 from stator._program._local_ends import observed_ends
@@ -53,7 +53,7 @@ class Region:
     newest: list[Entry] = attrs.field(factory=lambda: [NOTHING])
     places: dict[Point, CompiledTarget] = attrs.field(factory=dict)
     forced: dict[int, Region] = attrs.field(factory=dict)  # for backends that a stance forced
-    graphs: dict[Hashable, KnownGraph] = attrs.field(factory=dict)  # those that were compiled
+    graphs: KnownGraphs = attrs.field(factory=KnownGraphs)  # those that were compiled
     single_use: SingleUse = attrs.field(factory=SingleUse)
     callees: Callees | None = None  # of functions that run natively
     _lock: Any = attrs.field(factory=threading.Lock)
