@@ -16,8 +16,8 @@ REASONS: dict[str, str] = {
         "each layer, and runs some graphs several times"
     ),
     "yolov8 with its loss, training": (
-        "both compile the first call, which makes the loss, apart from the others; stator breaks "
-        "at other places, and compiles 4 % more in each"
+        "both compile the first call, which makes the loss, apart from the others; the loss catches "
+        "`RuntimeError` around its operators, which run in pieces between those that may raise"
     ),
     "lstm, training": (
         "torch.compile leaves recurrent layers alone; the graph has them layer by layer, in "

@@ -43,6 +43,7 @@ from ._compiler_inputs import (
 )
 from ._context import attach_sources, cleared, sources_of_held
 from ._contracts import ResultWrapper, prepare, restore_all
+from ._contracts._assertions import assertions_in_forward
 from ._contracts._freed_history import cut_freed_history, with_freed_history
 from ._contracts._history import begin_with_gradients, with_gradients_on
 from ._contracts._late_writes import LateWrite, defer_writes, with_late_writes, write_in_place
@@ -469,6 +470,7 @@ def _surroundings(job: _Job, modes: _session.AmbientState) -> Iterator[None]:
             stack.enter_context(_session.without_mkldnn())
         merges_equal_calls = functorch_config.cse and not gives_repeats(gm)
         stack.enter_context(functorch_config.patch(cse=merges_equal_calls))
+        stack.enter_context(assertions_in_forward(gm))
         yield
 
 
