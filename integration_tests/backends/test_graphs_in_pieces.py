@@ -99,10 +99,35 @@ def module_hook(x: Any, log: list[Any]) -> Any:
     return layer(x)
 
 
+def second_derivative(x: Any, log: list[Any]) -> Any:
+    y = x * 2
+    if not y.requires_grad:
+        return y
+    (gradient,) = torch.autograd.grad(y.sin().sum(), y, create_graph=True)
+    return y + gradient * gradient
+
+
+def all_dropped(x: Any, log: list[Any]) -> Any:
+    return x + nn.functional.dropout(x, 1.0) + torch.rand(4)
+
+
+def drawn_transposed(x: Any, log: list[Any]) -> Any:
+    mask = torch.zeros(4, 3)
+    mask.t().bernoulli_(0.5)
+    return x * (mask.t() + 1)
+
+
+def several_kinds(x: Any, log: list[Any]) -> Any:
+    y = x.detach() * 2
+    log.extend([y[0].view(torch.int32), y[1]])
+    return x.sin()
+
+
 OPERATORS: tuple[Operator, ...] = (
     *(sparse, window, kernel_state, hook, inner_gradient, effects_in_checkpoint, foreign),
-    module_hook,
+    *(module_hook, second_derivative, all_dropped, drawn_transposed, several_kinds),
 )
+DRAWS = (all_dropped,)  # by an operator that Inductor compiles, with numbers of its own
 
 
 class Net(nn.Module):
@@ -130,6 +155,7 @@ def outcome(net: Any, model: nn.Module, trains: bool, faulty: bool) -> list[Any]
     log: list[Any] = []
     FAULTS[:] = [Fault("of the operator")] if faulty else []
     RUNS.clear()
+    torch.manual_seed(0)
     with torch.set_grad_enabled(trains):
         result = net(x, log)
     if trains:
@@ -163,20 +189,94 @@ def check(operator: Operator, position: str, trains: bool, backend: str) -> None
     assert report.compiled_count >= (0 if backend == "eager" else 4)  # both layers
 
 
-@pytest.mark.parametrize("trains", [True, False], ids=["training", "inference"])
-@pytest.mark.parametrize("position", ["first", "middle", "last", "twice"])
+SAMPLE = [pytest.param("middle", True, id="middle-training")]
+REST = [
+    pytest.param(place, trains, id=f"{place}-{kind}", marks=pytest.mark.slow)
+    for place in ("first", "middle", "last", "twice")
+    for trains, kind in ((True, "training"), (False, "inference"))
+    if (place, trains) != ("middle", True)
+]
+
+
+@pytest.mark.parametrize(("position", "trains"), [*SAMPLE, *REST])
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.__name__)
 def test_calls_are_those_of_plain_python(operator: Operator, position: str, trains: bool) -> None:
-    for backend in ("eager", "aot_eager"):
-        check(operator, position, trains, backend)
+    check(operator, position, trains, "aot_eager")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("trains", [True, False], ids=["training", "inference"])
 @pytest.mark.parametrize("position", ["first", "middle", "last", "twice"])
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.__name__)
-def test_calls_with_inductor_too(operator: Operator, position: str, trains: bool) -> None:
-    check(operator, position, trains, "inductor")
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_calls_with_other_backends(
+    operator: Operator, position: str, trains: bool, backend: str
+) -> None:
+    if backend == "inductor" and operator in DRAWS:
+        operator = nothing_drawn
+    check(operator, position, trains, backend)
+
+
+def nothing_drawn(x: Any, log: list[Any]) -> Any:
+    return x + nn.functional.dropout(x, 1.0)
+
+
+def beside_a_fault(operator: Operator, side: str) -> Operator:
+    """Return an operator with one that may raise ahead of it, or behind it."""
+
+    def program(x: Any, log: list[Any]) -> Any:
+        try:
+            if side == "ahead":
+                x = doubled(x)
+            log.append("ahead")
+            x = operator(x, log)
+            log.append("behind")
+            return doubled(x) if side == "behind" else x
+        except Fault as fault:
+            log.append(fault is FAULTS[-1])
+            return x * 3
+
+    return program
+
+
+def check_faults(operator: Operator, position: str, trains: bool, backend: str, side: str) -> None:
+    plain = Net(beside_a_fault(operator, side), position)
+    model = copy.deepcopy(plain)
+    compiled: Any = stator.compile(model, backend=backend, options={"uncompiled": "allow"})
+    for faulty in (False, True, False):
+        expected = outcome(plain, plain, trains, faulty)
+        assert_equal(expected, outcome(compiled, model, trains, faulty))
+
+
+# The effects of a checkpoint are not replayed where a later operator raises: see known-gaps.md.
+EXCLUDED = (foreign, effects_in_checkpoint)
+FAULTY = tuple(operator for operator in OPERATORS if operator not in EXCLUDED)
+
+
+@pytest.mark.parametrize("side", ["ahead", "behind"])
+@pytest.mark.parametrize("operator", [sparse])
+def test_exceptions_are_those_of_plain_python(operator: Operator, side: str) -> None:
+    check_faults(operator, "middle", True, "aot_eager", side)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("trains", [True, False], ids=["training", "inference"])
+@pytest.mark.parametrize("position", ["first", "middle", "last", "twice"])
+@pytest.mark.parametrize("operator", FAULTY, ids=lambda operator: operator.__name__)
+def test_exceptions_beside_each_operator(
+    operator: Operator, position: str, trains: bool, backend: str
+) -> None:
+    for side in ("ahead", "behind"):
+        check_faults(operator, position, trains, backend, side)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", ["ahead", "behind"])
+@pytest.mark.parametrize("operator", FAULTY, ids=lambda operator: operator.__name__)
+def test_exceptions_with_inductor_too(operator: Operator, side: str) -> None:
+    each = nothing_drawn if operator in DRAWS else operator
+    check_faults(each, "twice", True, "inductor", side)
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])

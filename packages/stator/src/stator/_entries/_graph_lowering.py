@@ -134,9 +134,7 @@ def _lowered(
     """Lower the graph; raises FloatsNeeded if the backend specializes on floats, and
     SeparationNeeded if it refuses what follows a step: both are traced again then."""
     captured, space = traced.captured, traced.emitter.t
-    calls, as_it_is = None, ONE_CALL if traced.serves_one_call else ""
-    if is_under_level() or enters_level(captured.graph, and_stays=True):
-        as_it_is = DUAL
+    calls = None
     if not spec_of(options.backend).compiles:
         _keep_for_handlers(captured.module)
     elif space.state(GlobalModes).starts and not effects.catches_foreign:
@@ -146,9 +144,7 @@ def _lowered(
     has_floats = _are_floats(getattr(space.graph.fake_mode.shape_env, "backed_var_to_val", ()))
     can_retrace = has_floats or _has_numbers(captured, space.policy.draws_numbers)
     try:
-        lowered = _call_backend(
-            traced, options, ambient, effects, as_it_is, can_retrace, known, prepared
-        )
+        lowered = _call_backend(traced, options, ambient, effects, can_retrace, known, prepared)
     except BackendFailed:
         if can_retrace:
             raise FloatsNeeded from None
@@ -201,7 +197,6 @@ def _call_backend(
     options: Options,
     ambient: AmbientState,
     effects: GraphEffects,
-    as_it_is: str,
     can_retrace: bool,
     known: KnownGraphs,
     prepared: PreparedInputs | None,
@@ -220,7 +215,7 @@ def _call_backend(
             contexts=captured.contexts,
             ambient=ambient,
             keeps_history=captured.keeps_history,
-            as_it_is=as_it_is,
+            as_it_is=_as_it_is(traced),
             separable=not policy.separates_steps and not policy.is_whole,
             add_fake_kernels=kernels,
             hides_floats=policy.hides_floats,
@@ -231,6 +226,13 @@ def _call_backend(
             pieces=known.pieces,
             prepared=prepared,
         )
+
+
+def _as_it_is(traced: TraceResult) -> str:
+    """Return why a graph runs uncompiled as a whole; empty if it does not."""
+    if is_under_level() or enters_level(traced.captured.graph, and_stays=True):
+        return DUAL
+    return ONE_CALL if traced.serves_one_call else ""
 
 
 def _take_out_setters(module: Any) -> StateCalls | None:
