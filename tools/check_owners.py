@@ -27,6 +27,8 @@ _LISTS = frozenset({"__init__", "_registry"})
 
 FEATURES = {
     "hashes of the program": r"user_?hash",
+    "hooks for gradients": r"GradientHook|gradient_hooks|pure_hook|HookCall"
+    r"|hooks_in_graph|hook_outside|place_hook|pass(es)?(_backward)?_hooks|_module_hooks",
     "inference mode": r"InferenceMode|InferenceTracker|as_inference|^_inference(_mode|_views)?$"
     r"|(enter|exit)_inference",
     "warnings of the program": r"give_warning|GivenWarning|WarningCapture|CapturedWarning"
