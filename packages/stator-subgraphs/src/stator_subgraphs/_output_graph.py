@@ -48,7 +48,7 @@ from stator_subgraphs._finish import captured_graph
 from stator_subgraphs._input import Inputs
 from stator_subgraphs._location import Location
 from stator_subgraphs._merge import merge
-from stator_subgraphs._mutation import NodeTarget
+from stator_subgraphs._mutation import NodeTarget, storage_of
 from stator_subgraphs._random import is_pure, may_have_drawn, node_may_draw
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
@@ -180,6 +180,10 @@ class OutputGraph:
         with self._state.placed(), self._state.at_root():
             example = propagated(self._state, target, args, kwargs)
             return self._inputs.drawn_tensor(source, example)
+
+    def memory_of(self, example: torch.Tensor) -> int:
+        """Return the number by which nodes name the memory of a tensor (`writes`)."""
+        return storage_of(example)
 
     def warn(self, text: str, category: type[Warning]) -> None:
         """Record a warning that each call gives, at the line that is traced."""

@@ -65,16 +65,11 @@ from stator_variables._runtime._support import (
 from stator_variables._space import Space
 from stator_variables._standard_space import StandardSpace
 from stator_variables._tensors._backward_operators import Differentiated
+from stator_variables._tensors._deferred_calls import call_after_graph
 from stator_variables._tensors._global_mode import NESTING as AUTOCAST_NESTING
 from stator_variables._tensors._global_mode import GlobalModes, grad_mode
 from stator_variables._tensors._history import UNTOLD, history_of, reached_leaves
-from stator_variables._tensors._hooks import (
-    call_after_graph,
-    hooks_in_graph,
-    pass_hooks,
-    passes_hooks,
-    run_natively,
-)
+from stator_variables._tensors._module_hooks import pass_hooks, passes_hooks
 from stator_variables._tensors._outside import (
     can_be_taken,
     enter_taken,
@@ -82,7 +77,6 @@ from stator_variables._tensors._outside import (
     taken,
     taken_modes,
 )
-from stator_variables._tensors._pure_hooks import place_hook, pure_hook
 from stator_variables._tensors._recorded_functions import is_recorded
 from stator_variables._tensors._surroundings import Transforms, in_transform, is_surrounded
 from stator_variables._tensors._tangent import LEVEL as DUAL_LEVEL
@@ -269,10 +263,6 @@ __all__ += ["RUNS_NATIVELY", "call_after_graph", "pass_hooks", "passes_hooks", "
 __all__ += [
     "EqualObjects",
     "RepeatedCalls",
-    "hooks_in_graph",
-    "place_hook",
-    "pure_hook",
-    "run_natively",
 ]
 __all__ += ["CarriedPaths", "wrap_paths"]
 __all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

@@ -1,4 +1,7 @@
-"""Functions that register hooks for gradients, and their handles: see `_tensors/_hooks.py`."""
+"""Functions that register hooks for gradients, and their handles.
+
+The entry makes the calls after its graph: see `_tensors/_deferred_calls.py`.
+"""
 
 from typing import Any
 
@@ -9,6 +12,7 @@ from torch.nn.modules._functions import BackwardHookFunction
 from torch.utils.hooks import RemovableHandle
 
 from stator_variables._emitter import Emitter
+from stator_variables._library._pure_hooks import GradientHook, guard_functions, pure_hook
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._list import ListTracker
@@ -16,21 +20,14 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._space import Space
-from stator_variables._tensors._differentiation import keep_history_for
-from stator_variables._tensors._history import history_of
-from stator_variables._tensors._hooks import (
-    PLAIN,
-    Hooks,
-    NodeTracker,
+from stator_variables._tensors._deferred_calls import (
+    DeferredCalls,
     recorded_call,
     run_natively,
     write_calls,
 )
-from stator_variables._tensors._pure_hooks import (
-    GradientHook,
-    guard_functions,
-    pure_hook,
-)
+from stator_variables._tensors._differentiation import keep_history_for
+from stator_variables._tensors._history import PLAIN, NodeTracker, history_of
 from stator_variables._tensors._surroundings import is_surrounded
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
@@ -49,7 +46,7 @@ _NODE: Any = vars(torch._C._FunctionBase)
 
 
 class HandleTracker(ObjectTracker):
-    """The handle of a hook, made after the graph by one of `Hooks.calls`. Its `id` is an
+    """The handle of a hook, made after the graph by one of the deferred calls. Its `id` is an
     `IdTracker`: a number that no other handle has. `is_of_tensor`: the dictionary that it is for is
     not known."""
 
@@ -62,10 +59,10 @@ class HandleTracker(ObjectTracker):
     def rebuild(self, e: Emitter) -> str:
         """The calls before the one that gives it come first: hooks run in the order of
         registration."""
-        calls = e.t.state(Hooks).calls
+        calls = e.t.state(DeferredCalls).calls
         count = next(i for i, call in enumerate(calls, 1) if call.result is self)
-        written = e.once("hook calls", dict)
-        if calls[count - 1].pure is not None:
+        written = e.once("deferred calls", dict)
+        if calls[count - 1].in_graph is not None:
             run_natively(e.t, calls[count - 1])
             written.pop(id(calls[count - 1]), None)
         if False in written.values():  # inside of another one
@@ -106,7 +103,7 @@ def _registered(t: Space, function: object, args: Args, kwargs: Kwargs) -> Any:
         return _natively(t, args[0])
     handle = _new_handle()
     if function is _REGISTER and not kwargs and len(args) == 2:
-        return recorded_call(t, function, given, handle, args[0], pure=_pure(t, *args))
+        return recorded_call(t, function, given, handle, args[0], in_graph=_pure(t, *args))
     return recorded_call(t, function, given, handle, args[0])
 
 

@@ -85,7 +85,7 @@ class KeyNumbers(Notes):
     """The numbers in keys, and the identities."""
 
     known: dict[Any, dict[Any, None]] = Factory(dict)
-    """By their positions in the keys."""
+    """Numbers and identities, by their positions in the keys."""
 
 
 _ADDRESSES, _MANY = 1 << 20, 16

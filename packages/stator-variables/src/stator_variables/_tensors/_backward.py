@@ -23,9 +23,9 @@ from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._backward_operators import Differentiated
+from stator_variables._tensors._deferred_calls import DeferredCalls
 from stator_variables._tensors._global_mode import GlobalModes
 from stator_variables._tensors._history import reached_leaves
-from stator_variables._tensors._hooks import Hooks
 from stator_variables._tensors._surroundings import is_surrounded
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
@@ -195,7 +195,7 @@ def _refuse_observed(t: Space) -> None:
         if saves_by_hooks():
             raise _refusal(t, "hooks on saved tensors, of which a compiler has none")
         t.guard(CallSource(saves_by_hooks), Equals(False))
-    if t.state(Hooks).calls:
+    if t.state(DeferredCalls).calls:
         raise _refusal(t, "a hook that was registered before it")
 
     is_checked: Any = t.call(BuiltinTracker(torch.is_anomaly_enabled), [])

@@ -7,8 +7,13 @@ import torch
 from stator_guards import Custom, history_words
 from torch import Tensor
 
+from stator_variables._emitter import Emitter
+from stator_variables._tracker import VariableTracker
+
 _requires_grad = torch._C.TensorBase.requires_grad_
 _creation: Any = torch._C._autograd._get_creation_meta
+PLAIN = (Tensor, torch.nn.Parameter)
+"""The classes of tensors whose history is read here."""
 _DEFAULT: Any = torch._C._autograd.CreationMeta.DEFAULT
 
 
@@ -90,3 +95,14 @@ def reached_leaves(roots: Sequence[Tensor]) -> list[Tensor]:
         seen |= following
         pending += following
     return [*leaves.values()]
+
+
+class NodeTracker(VariableTracker, references=("tensor",)):
+    """The autograd node of a tensor that has passed `BackwardHookFunction`."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+        self.cls = type(tensor.before.example.grad_fn)
+
+    def rebuild(self, e: Emitter) -> str:
+        return f"{e.expr(self.tensor)}.grad_fn"

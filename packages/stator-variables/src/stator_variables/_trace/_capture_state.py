@@ -77,6 +77,13 @@ class CaptureState:
         """Return True if what is drawn ahead of the graph would be drawn outside of a mode."""
         return False
 
+    def rewrites(self, e: Any) -> bool:
+        """Return True if the entry has to be written again, as emitting it has shown."""
+        return False
+
+    def complete_graph(self, e: Any) -> None:
+        """Add to the graph what the entry leaves to it, once that is final."""
+
     def outdated(self, e: Any) -> EarlierBreak | None:
         """Return the break where a fact was used that does not hold at the end, once all effects
         are emitted; None if all hold."""
@@ -179,6 +186,16 @@ class CaptureStates:
         """Yield the facts of all states."""
         for state in [*self.made.values()]:
             yield from state.facts(t)
+
+    def rewrite(self, e: Any) -> bool:
+        """Return True if the entry has to be written again."""
+        found = [state.rewrites(e) for state in [*self.made.values()]]  # each does its part
+        return any(found)
+
+    def complete_graph(self, e: Any) -> None:
+        """Add to the graph what the entry leaves to it."""
+        for state in [*self.made.values()]:
+            state.complete_graph(e)
 
     def outdated(self, e: Any) -> EarlierBreak | None:
         """Return the break that the first of the states needs."""

@@ -213,6 +213,9 @@ class GraphRecorder(Protocol):
         """A tensor that the entry computes before the graph runs, like that of `target(*args,
         **kwargs)`."""
 
+    def memory_of(self, example: torch.Tensor) -> int:
+        """Return the number by which nodes name the memory of a tensor (`writes`)."""
+
     def warn(self, text: str, category: type[Warning]) -> None:
         """Record a warning that each call gives, at the line that is traced."""
 

@@ -14,7 +14,6 @@ import stator_variables as variables
 from stator_bytecode import Broke, Escaped, Machine, Outcome, Point, Returned, layout_of
 from stator_bytecode.errors import NOWHERE, Unsupported
 
-from stator._capture._gradient_hooks import has_hook_outside
 from stator._capture._remaining_history import keep_remaining_history
 from stator._program._frame_state import Carried, reads_frames
 
@@ -51,10 +50,12 @@ def emission_of(outcome: Outcome, machine: Machine, space: variables.Space, grap
 
 def _other_outcome(emission: Emission, machine: Machine, graph: Any) -> Outcome | None:
     """Return the outcome to be emitted in place of this one; None if this one stands."""
-    if has_hook_outside(emission.emitter, graph):
-        return emission.outcome  # once more: the hook is registered natively by now
-    keep_remaining_history(emission.emitter, graph)
-    earlier = emission.emitter.t.states.outdated(emission.emitter)
+    emitter = emission.emitter
+    states = emitter.t.states
+    if states.rewrite(emitter):
+        return emission.outcome
+    keep_remaining_history(emitter, graph)
+    earlier = states.outdated(emitter)
     if earlier is None:
         return None
     machine.frames = []

@@ -28,7 +28,6 @@ from stator_bytecode.errors import InternalError, SourceSpan, StatorError, Unsup
 from stator_guards import Guard, expanded
 
 from stator._capture._emission import emission_of
-from stator._capture._gradient_hooks import place_hooks
 from stator._capture._release import release, without_frames
 from stator._program._call_history import CallEvidence, CallsUnderWay, visible_calls
 from stator._program._installed_code import is_installed
@@ -319,7 +318,7 @@ def _written_down(
     emission = emission_of(outcome, machine, space, graph)
     outcome, emitter = emission.outcome, emission.emitter
 
-    place_hooks(emitter, graph)
+    space.states.complete_graph(emitter)
     captured = graph.finish(emitter.outputs)
     guards = space.finish_guards()
     outdated = tuple(variables.outdated_guards(space, expanded(guards)))

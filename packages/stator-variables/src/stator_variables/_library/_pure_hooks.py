@@ -7,25 +7,31 @@
 
 Such a hook reads its argument, constants, and functions of torch by name. It may run while a
 compiler traces the backward, since nothing that it reads can change until then.
+
+What a compiler has of the backward gets zeros where plain autograd computes nothing, which a hook
+could make numbers of. So a hook is put into the graph only if all results with gradients depend on
+its tensor, and registered behind the graph else.
 """
 
 from __future__ import annotations
 
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import torch
 from stator_bytecode import NULL, Instruction, decode
-from torch import Tensor
+from torch import Tensor, fx
+from torch._ops import HigherOrderOperator
 from torch.fx import Graph, Node
 from torch.utils.hooks import RemovableHandle
 
+from stator_variables._emitter import Emitter
+from stator_variables._space import Space
+from stator_variables._tensors._backward_operators import Differentiated
+from stator_variables._tensors._deferred_calls import DeferredCall
 from stator_variables._tracker import VariableTracker, is_a, is_pending, real_of, realize
 from stator_variables._trackers import FunctionTracker
-
-if TYPE_CHECKING:
-    from stator_variables._space import Space
 
 _STEPS = frozenset(
     "NOP PUSH_NULL COPY SWAP COPY_FREE_VARS LOAD_CONST LOAD_FAST STORE_FAST LOAD_DEREF "
@@ -61,6 +67,28 @@ class GradientHook:
         register: Any = tensor.register_hook
         register(self.hook())
         return tensor
+
+    def fits(self, e: Emitter, call: DeferredCall) -> bool:
+        """Return True if nothing outside of the graph has the tensor, the handle, or a variable of
+        the hook, and the hook gives what autograd takes."""
+        hook, graph = call.args[1], e.t.graph
+        seen = [call.result, *hook.closure]
+        if any(map(e.has_made, seen)) or pure_hook(hook) != self:
+            return False
+        node = call.tensor.before.node
+        returned = [traced.node for traced in e.outputs]
+        if node in returned or _keeps_history(e.t):
+            return False
+        is_alone = _is_written_once(node, graph) and _is_needed(node, returned, graph)
+        return is_alone and _gives_like(call)
+
+    def place(self, e: Emitter, call: DeferredCall) -> None:
+        graph: Any = e.t.graph
+        with graph.fake_mode, torch.enable_grad():
+            _place(graph.current, call.tensor.before.node, self)
+
+    def write(self, e: Emitter) -> None:
+        e.lines.append(f"{e.capture(skip_number)}()")
 
     def hook(self) -> FunctionType:
         cells = tuple(map(_cell_of, self.cells))
@@ -144,7 +172,58 @@ def skip_number() -> None:
     RemovableHandle.next_id += 1
 
 
-def place_hook(graph: Graph, node: Node, hook: GradientHook) -> None:
+# -- the place in the graph ------------------------------------------------------------------------
+def _keeps_history(t: Space) -> bool:
+    graph: Any = t.graph
+    return bool(graph.keeps_history or t.state(Differentiated).has_backward)
+
+
+def _is_written_once(node: fx.Node, graph: Any) -> bool:
+    """Return True if only this node gives the tensor, and nothing writes to its memory."""
+    example = node.meta["example_value"]
+    memory = graph.memory_of(example)
+    for other in graph.current.nodes:
+        if other is not node and other.meta.get("example_value") is example:
+            return False
+        if memory in other.meta.get("writes", ()):
+            return False
+    return node.op.startswith("call_")
+
+
+def _is_needed(node: fx.Node, returned: list[fx.Node], graph: Any) -> bool:
+    """Return True if each gradient that arrives at the graph passes the tensor."""
+    passing = {node}
+    for other in graph.current.nodes:
+        is_body = isinstance(other.target, HigherOrderOperator)  # which may drop a gradient
+        if not is_body and _is_trained(other) and not passing.isdisjoint(other.all_input_nodes):
+            passing.add(other)
+    inputs = graph.current.find_nodes(op="placeholder")
+    memory = {graph.memory_of(each.meta["example_value"]) for each in inputs if _is_trained(each)}
+    is_written = any(memory & {*other.meta.get("writes", ())} for other in graph.current.nodes)
+    trained = [each for each in returned if _is_trained(each)]
+    return bool(trained) and passing.issuperset(trained) and not is_written
+
+
+def _is_trained(node: fx.Node) -> bool:
+    example = node.meta.get("example_value")
+    parts = example if isinstance(example, tuple | list) else (example,)
+    return any(isinstance(part, Tensor) and part.requires_grad for part in parts)
+
+
+def _gives_like(call: Any) -> bool:
+    """Return True if the hook gives a gradient like the one that it is given."""
+    given = torch.empty_like(call.tensor.before.example, requires_grad=False)
+    try:
+        with torch.no_grad():
+            made = call.in_graph.hook()(given)
+    except (RuntimeError, TypeError, AttributeError):
+        return False  # autograd calls it, and it raises in backward
+    if not isinstance(made, Tensor) or made.shape != given.shape:
+        return False
+    return made.dtype == given.dtype and made.device == given.device
+
+
+def _place(graph: Graph, node: Node, hook: GradientHook) -> None:
     """Let all that uses the value of a node use it with the hook."""
     example: Any = node.meta["example_value"]
     with graph.inserting_after(node):
