@@ -11,7 +11,8 @@ import stator
 import torch
 from torch import Tensor
 from torch._functorch import config
-from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
+from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._functorch.aot_autograd import aot_module_simplified
 from torch.fx import GraphModule
 
 
@@ -27,7 +28,8 @@ class Compiler:
             self.assertions.append(sum("_assert_async" in name for name in names))
             return make_boxed_func(graph.forward)
 
-        return aot_module_simplified(gm, inputs, fw_compiler=keep, bw_compiler=keep)
+        compiler: Any = keep
+        return aot_module_simplified(gm, inputs, fw_compiler=compiler, bw_compiler=compiler)
 
 
 def of_results(x: Any, w: Any) -> Any:
@@ -58,7 +60,7 @@ def outcome(fn: Any, scale: float) -> list[Any]:
     except (ValueError, RuntimeError) as error:
         return [type(error).__name__, str(error)]
     x.data.mul_(9)  # which backward sees, and does not check
-    result.backward()
+    torch.autograd.backward([result])
     return [result.detach(), w.grad]
 
 

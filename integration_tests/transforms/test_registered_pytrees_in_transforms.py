@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -78,8 +78,8 @@ pytree.register_pytree_node(
 pytree.register_pytree_node(Counted, _flatten_and_count, lambda children, _: Counted(*children))
 pytree.register_pytree_node(
     Hiding,
-    lambda node: ((node.value,), node.hidden),
-    lambda children, hidden: Hiding(*children, hidden),
+    lambda node: ([node.value], node.hidden),
+    lambda children, hidden: Hiding(next(iter(children)), hidden),
 )
 pytree.register_pytree_node(Failing, _fail, lambda children, _: Failing(*children))
 
@@ -105,7 +105,8 @@ def mapped_inside_of_a_dict(x: Tensor) -> Any:
 
 @captured
 def given_by_a_mapped_function(x: Tensor) -> Any:
-    return parts(vmap(lambda row: State(row.sum(), row, "made"), out_dims=State(0, 1, "made"))(x))
+    of_results: Any = State(0, 1, "made")
+    return parts(vmap(lambda row: State(row.sum(), row, "made"), out_dims=of_results)(x))
 
 
 @captured
@@ -131,7 +132,7 @@ def changed_by_the_mapped_function(x: Tensor) -> Any:
 
 @captured
 def containers_that_torch_registers(x: Tensor) -> Any:
-    given = collections.deque([x, x + 1]), collections.defaultdict(int, a=x)
+    given = collections.deque([x, x + 1]), collections.defaultdict(lambda: x, a=x)
     return vmap(lambda both, named: both[0] * both[1] + named["a"])(*given)
 
 
@@ -143,7 +144,8 @@ def differentiated(x: Tensor) -> Any:
 @captured
 def auxiliary_result(x: Tensor) -> Any:
     function = grad_and_value(lambda y: ((y * y).sum(), State(y * 2, y, "aux")), has_aux=True)
-    gradient, (value, aux) = function(x)
+    gradient, results = function(x)
+    value, aux = cast(Any, results)
     return gradient, value, parts(aux)
 
 
@@ -160,13 +162,15 @@ def slices_of_gradients(x: Tensor) -> Any:
 @captured
 def pushed_forward(x: Tensor) -> Any:
     primal, tangent = State(x, x + 1), State(x * 2, x)
-    out, pushed = jvp(lambda state: State(state.value.sin(), state.rate), (primal,), (tangent,))
+    results: Any = jvp(lambda state: State(state.value.sin(), state.rate), (primal,), (tangent,))
+    out, pushed = results
     return parts(out), parts(pushed)
 
 
 @captured
 def pulled_back(x: Tensor) -> Any:
-    out, pull = vjp(lambda state: State(state.value.sin(), state.rate * 2), State(x, x + 1))
+    results: Any = vjp(lambda state: State(state.value.sin(), state.rate * 2), State(x, x + 1))
+    out, pull = results
     return parts(out), parts(pull(State(x, x * 3))[0])
 
 
@@ -292,7 +296,8 @@ def test_library_that_replaces_steps_of_vmap_is_seen(monkeypatch: pytest.MonkeyP
     unwrap = steps._unwrap_batched
 
     def replaced(*args: Any) -> Any:
-        return unwrap(*args) + 1
+        unwrapped: Any = unwrap(*args)
+        return unwrapped + 1
 
     monkeypatch.setattr(steps, "_unwrap_batched", replaced)
     assert torch.equal(compiled(x), double(x))

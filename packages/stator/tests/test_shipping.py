@@ -225,9 +225,7 @@ def _own_content(patch: pytest.MonkeyPatch) -> None:
 
 
 def _limit(patch: pytest.MonkeyPatch) -> None:
-    from torch._dynamo import config
-
-    patch.setattr(config, "accumulated_recompile_limit", 99)
+    patch.setattr("torch._dynamo.config.accumulated_recompile_limit", 99)
 
 
 @pytest.mark.parametrize(
@@ -408,7 +406,7 @@ for size in (2, 3, 5):
     compiled(x).sum().backward()
 if sys.argv[1] == "save":
     stator.save(compiled, "model.stator", key=bytes(32))
-from torch._dynamo.utils import counters
+counters = sys.modules["torch._dynamo.utils"].counters
 print(len(runs), counters["inductor"]["fxgraph_cache_miss"])
 """
 

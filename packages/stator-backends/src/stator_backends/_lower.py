@@ -9,74 +9,41 @@ Start at `lower`. `_pieces` divides graphs at operators that no compiler takes, 
 properties of results that compilers do not keep.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
-import torch
-from attrs import Factory, define, evolve, frozen
+from attrs import evolve, frozen
 from torch import Tensor
-from torch._functorch import config as functorch_config
-from torch._guards import (
-    CompileContext,
-    CompileId,
-    Source,
-    TracingContext,
-    compile_context,
-    tracing,
-)
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
-from torch.utils._python_dispatch import _disable_current_modes
 
 from . import _session
 from ._alias import InputGuard, from_torch
-from ._backend import Backend, BackendSpec, BoxedRun, Compiled, spec_of
+from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
-from ._compiler_inputs import (
-    forget_floats,
-    record_contexts,
-    shape_guards_of,
-    symbolic_input,
-    with_symbols,
-)
+from ._compiler_inputs import forget_floats, record_contexts, shape_guards_of, with_symbols
 from ._context import attach_sources, cleared, sources_of_held
 from ._contracts import ResultWrapper, prepare, restore_all
-from ._contracts._assertions import assertions_in_forward
 from ._contracts._freed_history import cut_freed_history, with_freed_history
 from ._contracts._history import begin_with_gradients, with_gradients_on
 from ._contracts._late_writes import LateWrite, defer_writes, with_late_writes, write_in_place
 from ._contracts._saved_tensors import retainable_graphs
 from ._contracts._wrapper_gradients import GuessedGradients, takes_guesses
 from ._eager import eager, graph_function
-from ._failing_node import node_reached, operator_name, program_lines
-from ._graph_facts import (
-    GraphSnapshot,
-    has_lstm,
-    results_of,
-    tensors_returned,
-    without_metadata,
-)
+from ._graph_facts import GraphSnapshot, results_of, tensors_returned, without_metadata
 from ._graph_spec import GraphSpec, mark_buffers
+from ._job import Job, call_backend, describe, surroundings
 from ._pieces._backward import differentiates
 from ._pieces._division import NATIVE, Division, calls_of, computes
 from ._pieces._fragments import starts_of_fragments
 from ._pieces._jagged_result import give_values
-from ._pieces._lowering import (
-    CompiledPiece,
-    DividedLowering,
-    LoweredPiece,
-    Uncompiled,
-    where_of,
-)
+from ._pieces._lowering import CompiledPiece, DividedLowering, LoweredPiece, Uncompiled, where_of
 from ._pieces._reasons import WRITES_WITH_GRADIENTS, divide, reason_for_whole
 from ._pieces._recurrent import run_layers_apart
 from ._pieces._written_input import copy_what_is_read
-from ._prepared_inputs import PreparedInputs, beside_calls, inside_call, layout_guards
+from ._prepared_inputs import PreparedInputs, layout_guards
 from ._refusal import node_refused, refused_by_autograd
-from ._repeats import gives_repeats
-from ._repro import log_of, report_failure
 from ._step import uses_steps
 from .errors import BackendError, MalformedGraph
 
@@ -106,30 +73,6 @@ class Lowered:
     late: tuple[LateWrite, ...] = ()
     pieces: tuple[CompiledPiece, ...] = ()
     whole: str = ""
-
-
-@define(eq=False)
-class _Job:
-    """One lowering: the state that its steps share."""
-
-    gm: GraphModule
-    inputs: list[Any]
-    backend: Backend
-    fake_mode: FakeTensorMode
-    ambient: _session.AmbientState | None
-    contexts: Mapping[Tensor, Any]
-    positions: dict[Source, int]
-    add_fake_kernels: Callable[[FakeTensorMode], None] | None = None
-    hides_floats: bool = False
-    defers_writes: bool = False
-    prepared: PreparedInputs | None = None
-    graph_spec: GraphSpec | None = None
-    captured: GraphSnapshot | None = None  # for a script, as the backend owns the graph
-    context: TracingContext = Factory(lambda: TracingContext(None))
-
-    @property
-    def spec(self) -> BackendSpec:
-        return spec_of(self.backend)
 
 
 class LoweringOptions(TypedDict, total=False):
@@ -222,14 +165,14 @@ def _has_native_backward(gm: GraphModule) -> bool:
     return any("frees_history" in node.meta and NATIVE in node.meta for node in gm.graph.nodes)
 
 
-def _run_as_it_is(job: _Job, refused: str) -> Lowered:
+def _run_as_it_is(job: Job, refused: str) -> Lowered:
     """Lower a graph of which nothing is compiled."""
     nodes = [node for node in job.gm.graph.nodes if node.op.startswith("call_") and computes(node)]
     uncompiled = [Uncompiled(node.name, refused, where_of(node)) for node in nodes]
     return evolve(_uncompiled(job), refused=refused, uncompiled=tuple(uncompiled))
 
 
-def _lowered(job: _Job, options: LoweringOptions) -> Lowered:
+def _lowered(job: Job, options: LoweringOptions) -> Lowered:
     """Compile a graph as a whole where that keeps its meaning, else in pieces."""
     give_values(job.gm)
     copy_what_is_read(job.gm)
@@ -266,7 +209,7 @@ NO_BLOCKS = "there are no three of enough operators and elements"
 TRAINED = "a backward pass would get slower, as nothing is fused over a border"
 
 
-def _reason_for_whole(job: _Job, division: Division, options: LoweringOptions) -> str | None:
+def _reason_for_whole(job: Job, division: Division, options: LoweringOptions) -> str | None:
     """Return None if equal blocks of a graph are to be pieces, which are compiled once, else the
     reason; an empty one where nobody expects it.
 
@@ -291,7 +234,7 @@ def _reason_for_whole(job: _Job, division: Division, options: LoweringOptions) -
     return None
 
 
-def _shares_pieces(job: _Job) -> bool:
+def _shares_pieces(job: Job) -> bool:
     """Return False for a backend that looks at where the inputs of a graph come from."""
     return not uses_steps(job.backend) and not job.spec.wants_graph_spec
 
@@ -300,7 +243,7 @@ _RESTART = "TensorifyScalarRestartAnalysis"
 """The error by which a compiler requires another trace."""
 
 
-def _in_pieces(job: _Job, division: Division, options: LoweringOptions) -> Lowered:
+def _in_pieces(job: Job, division: Division, options: LoweringOptions) -> Lowered:
     guards = _layout_guards(job)
 
     def lower_piece(
@@ -346,11 +289,11 @@ def _job(
     used: Backend,
     fake_mode: FakeTensorMode,
     options: LoweringOptions,
-) -> _Job:
+) -> Job:
     """Return the job for the backend that is `used` in place of the requested one, `wanted`."""
     spec = spec_of(wanted)
 
-    return _Job(
+    return Job(
         gm,
         with_symbols(gm, example_inputs),
         used,
@@ -367,15 +310,15 @@ def _job(
     )
 
 
-def _uncompiled(job: _Job) -> Lowered:
+def _uncompiled(job: Job) -> Lowered:
     """Lower for a backend that returns the function of the graph: it needs no surroundings, and a
     tenth of the time."""
     count = len(results_of(job.gm))
     with cleared(job.fake_mode, job.context):
-        return Lowered(_call_backend(job), job.spec, (), (), count)
+        return Lowered(call_backend(job), job.spec, (), (), count)
 
 
-def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
+def _compiled(job: Job, guards: list[InputGuard]) -> Lowered:
     """Lower for a backend that compiles; if AOTAutograd refuses the graph, return its own function,
     and the reason."""
     forget_floats(job.fake_mode, job.hides_floats)
@@ -387,13 +330,13 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
     modes = begin_with_gradients(job.gm, present)
 
     try:
-        with _surroundings(job, modes), retainable_graphs():
+        with surroundings(job, modes), retainable_graphs():
             _record_contexts(job)
-            compiled = _call_backend(job)
+            compiled = call_backend(job)
     except BackendError as failure:
         refused = refused_by_autograd(failure)
         if not refused:
-            _keep(failure, job)
+            describe(failure, job)
             raise
         job.gm.graph.output_node().args = output
         write_in_place(job.gm, late)
@@ -410,7 +353,7 @@ def _compiled(job: _Job, guards: list[InputGuard]) -> Lowered:
     return Lowered(compiled, job.spec, tuple(guards), gained, len(output[0]), late=late)
 
 
-def _record_contexts(job: _Job) -> None:
+def _record_contexts(job: Job) -> None:
     record_contexts(
         job.gm,
         job.inputs,
@@ -422,14 +365,14 @@ def _record_contexts(job: _Job) -> None:
     )
 
 
-def _refused(job: _Job, failure: BackendError, reason: str) -> Lowered:
+def _refused(job: Job, failure: BackendError, reason: str) -> Lowered:
     """Return the graph's own function for a graph that AOTAutograd does not take."""
     job.gm.recompile()
     at = node_refused(failure, job.gm)
     return evolve(_run_as_it_is(evolve(job, backend=eager), reason), refused_at=at)
 
 
-def _prepared(job: _Job) -> tuple[list[ResultWrapper], tuple[LateWrite, ...]]:
+def _prepared(job: Job) -> tuple[list[ResultWrapper], tuple[LateWrite, ...]]:
     """Return what restores the contracts of the graph, and the writes that it does not make
     itself."""
     restores = prepare(job.gm)
@@ -438,78 +381,7 @@ def _prepared(job: _Job) -> tuple[list[ResultWrapper], tuple[LateWrite, ...]]:
     return [*restores, partial(with_late_writes, late, count)], late
 
 
-def _keep(failure: BackendError, job: _Job) -> None:
-    """Name the operator of a failure, and write the files that it names."""
-    if (node := node_reached(failure)) is not None:
-        failure.operator = operator_name(node)
-        failure.program = program_lines(node, job.gm)
-    failure.repro = _script(job)
-    failure.log = log_of(failure.reason)
-
-
-def _script(job: _Job) -> str:
-    """Write a script for a graph that its backend failed on, if requested; return its path."""
-    if job.captured is None:
-        return ""
-    captured = GraphModule(job.gm, job.captured.graph())
-    # what the trace did to the layout of its own fake tensors is no part of the inputs
-    mode = FakeTensorMode(shape_env=job.fake_mode.shape_env)
-    with _session.harmless_warnings():
-        inputs = [symbolic_input(mode, value, job.contexts) for value in job.inputs]
-    return report_failure(captured, inputs, job.backend)
-
-
-@contextmanager
-def _surroundings(job: _Job, modes: _session.AmbientState) -> Iterator[None]:
-    """Set up everything that a compiler relies on, and remove it afterwards."""
-    gm, context = job.gm, job.context
-    compile_id = CompileContext.current_compile_id() or CompileId(frame_id=0, frame_compile_id=0)
-    gm.meta["dynamo_compile_id"] = compile_id
-    with ExitStack() as stack:
-        stack.enter_context(_session.compile_session())
-        for manager in inside_call() if job.prepared is None else beside_calls():
-            stack.enter_context(manager)
-        stack.enter_context(_disable_current_modes())
-        stack.enter_context(modes.restored())
-        stack.enter_context(cleared(job.fake_mode, context))
-        stack.enter_context(compile_context(CompileContext(compile_id)))
-
-        # The trace may have changed its fake tensors (`x.t_()`); a backend starts from unchanged
-        # ones.
-        context.fake_mode = FakeTensorMode(shape_env=job.fake_mode.shape_env)
-        if job.add_fake_kernels is not None:
-            job.add_fake_kernels(context.fake_mode)
-        context.fake_mode.allow_scalar_outputs = True  # the backward of a loop counts its rounds
-        stack.enter_context(tracing(context))
-
-        if torch.is_grad_enabled() and has_lstm(gm):
-            stack.enter_context(_session.without_mkldnn())
-        merges_equal_calls = functorch_config.cse and not gives_repeats(gm)
-        stack.enter_context(functorch_config.patch(cse=merges_equal_calls))
-        stack.enter_context(assertions_in_forward(gm))
-        yield
-
-
-def _call_backend(job: _Job) -> Compiled:
-    name = job.spec.name
-    facts: Any = {"graph_spec": job.graph_spec} if job.spec.wants_graph_spec else {}
-    try:
-        compiled: Any = job.backend(job.gm, job.inputs, **facts)
-    except Exception as error:  # code of another project: each error is its failure, chained
-        raise BackendError(name, f"{type(error).__name__}: {error}") from error
-    if not callable(compiled):
-        raise BackendError(name, f"it returned {compiled!r}, which cannot be called")
-    return _unboxed(compiled) if job.spec.boxed else compiled
-
-
-def _unboxed(compiled: BoxedRun) -> Compiled:
-    def call(*args: object) -> Sequence[Any]:
-        return compiled(list(args))
-
-    return call
-
-
-def _layout_guards(job: _Job) -> list[InputGuard]:
+def _layout_guards(job: Job) -> list[InputGuard]:
     if job.prepared is not None:
         return [*job.prepared.guards]
     return layout_guards(job.gm, job.inputs)

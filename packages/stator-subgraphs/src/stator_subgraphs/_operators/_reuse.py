@@ -287,11 +287,13 @@ class Facts:
         self.relative: dict[Any, Source | None] = {
             source: ParameterSource(name) for source, name in self.names.items()
         }
+
         tensors = [
             vt for vt in call.t.heap.trackers.values() if type(vt) is TensorTracker and vt.source
         ]
         self.sources = {vt.traced.node: vt.source for vt in tensors}
         self.aliased: dict[Source, Alias] = {}
+
         found = [*self._guards(), *self._aliases()]
         self.found: Any = (
             None if None in found else [guard for guard in found if not _is_of_class(guard)]

@@ -26,7 +26,7 @@ from stator_variables._bodies._pytree import (
     open_builtin,
 )
 from stator_variables._lifetime._reachability import reachable
-from stator_variables._objects._hashing import observed
+from stator_variables._objects._hash_results import observed
 from stator_variables._objects._method_table import app_level
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING

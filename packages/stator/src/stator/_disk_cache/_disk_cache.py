@@ -143,7 +143,9 @@ class Lookup:
         if self.store is None:
             return None
 
-        names = self.seen = self._files(self.store)
+        names = self._files(self.store)
+        self.seen = names
+
         for name in names:
             try:
                 found = self._read(self.store, name, state, policy)

@@ -65,7 +65,7 @@ class Region:
     graphs: KnownGraphs = attrs.field(factory=KnownGraphs)  # those that were compiled
     single_use: SingleUse = attrs.field(factory=SingleUse)
     compiled: list[CompiledTrace] = attrs.field(factory=list)
-    """What was compiled, entries that were dropped included, for `save`."""
+    """All traces that were compiled, those of dropped entries included, for `save`."""
     callees: Callees | None = None  # of functions that run natively
     _lock: Any = attrs.field(factory=threading.Lock)
 

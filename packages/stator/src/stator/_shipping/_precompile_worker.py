@@ -64,7 +64,8 @@ def _compiled(fn: Any, settings: Mapping[str, Any]) -> Any:
         region = region_in(fn)
     except InvalidUse:
         options = {**(settings.get("options") or {}), "cache": True}
-        return compile(fn, **{**settings, "options": options})
+        with_cache = dict(settings, options=options)
+        return compile(fn, **with_cache)
     if settings or not region.options.cache:
         problem = f"{region.root.target.name} is compiled already"
         hint = "compile it with options={'cache': True}, and pass no settings"
