@@ -35,8 +35,8 @@ def save(compiled: object, path: str | Path, *, key: SigningKey | None = None) -
 
     For a mapping of names to compiled objects `path` is a folder, with a file for each. The object
     has to be compiled with `options={"cache": True}`. `key` signs the file: a secret of at least 16
-    bytes, or a private key with a method `sign(data)`, such as `Ed25519PrivateKey` of the library
-    `cryptography`; None is the key of the user's cache, which other users do not have.
+    bytes, or a private key with a method `sign(data)`, such as Ed25519PrivateKey of the library
+    cryptography; None is the key of the user's cache, which other users do not have.
 
     Raises InvalidUse for what no file can hold.
     """

@@ -24,14 +24,14 @@ _LENGTH = 2
 
 @runtime_checkable
 class Signer(Protocol):
-    """A private key, as `Ed25519PrivateKey` of the library `cryptography` is one."""
+    """A private key, as Ed25519PrivateKey of the library cryptography is one."""
 
     def sign(self, data: bytes, /) -> bytes: ...
 
 
 @runtime_checkable
 class Verifier(Protocol):
-    """A public key, as `Ed25519PublicKey` of the library `cryptography` is one. It raises for a
+    """A public key, as Ed25519PublicKey of the library cryptography is one. It raises for a
     wrong signature."""
 
     def verify(self, signature: bytes, data: bytes, /) -> object: ...
