@@ -121,6 +121,14 @@ class RepeatingCheckpoint:
 
         return real_checkpoint(run, *inputs, **options, **more)
 
+    def continue_call(self, other: object) -> bool:
+        """Take over the latest call of another one, which ran in the graph of an earlier trace;
+        return False for what is none."""
+        if not isinstance(other, RepeatingCheckpoint):
+            return False
+        self._calls = other._calls
+        return True
+
     def recompute_with(self, function: Callable[..., Any], *args: object, **kwargs: object) -> None:
         self._calls.last[0] = partial(function, *args, **kwargs)
 
