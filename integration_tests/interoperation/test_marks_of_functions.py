@@ -393,3 +393,45 @@ def test_argument_of_a_mark_that_has_no_effect_is_named(mark: Mark, name: str) -
     with pytest.warns(UserWarning, match=name):
         result = compiled(x)
     assert torch.equal(result, x.sin())
+
+
+def leaf(fn: Any) -> Any:
+    marked = dynamo.decorators.leaf_function(fn)
+    marked.register_fake(torch.empty_like)
+    return marked
+
+
+def constant(fn: Any) -> Any:
+    value = fn(torch.ones(1)).item()
+    return dynamo.assume_constant_result(lambda: value)
+
+
+def substituted(fn: Any) -> Any:
+    factor = fn.__closure__[0].cell_contents
+    dynamo.substitute_in_graph(fn)(lambda x: x * factor)
+    return fn
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        stator.allow_in_graph,
+        compiler.allow_in_graph,
+        dynamo.nonstrict_trace,
+        leaf,
+        constant,
+        substituted,
+    ],
+)
+def test_functions_with_equal_code_are_told_apart_by_what_they_hold(mark: Mark) -> None:
+    def scaling(factor: float) -> Any:
+        return mark(lambda x: x * factor)
+
+    def program(x: torch.Tensor, scale: Any) -> Any:
+        return x + scale() if mark is constant else scale(x.sin()) + 1
+
+    compiled = stator.compile(program, backend="eager")
+    functions = [scaling(factor) for factor in (1.0, 2.0, 3.0)]
+    for function in (*functions, *functions):
+        assert torch.equal(compiled(X, function), program(X, function))
+    assert compiled.report.graph_count == len(functions)

@@ -36,7 +36,7 @@ from stator_variables._tensors import (
 from stator_variables._tensors._recorded_functions import is_recorded
 from stator_variables._trace._capture_state import Notes
 from stator_variables._trace._overrides import Overrides
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, source_of
 from stator_variables._trackers import FunctionTracker
 
 CallRule = Callable[[Space, Any, Sequence[Any], dict[str, Any]], Any]
@@ -95,6 +95,9 @@ def _is_call_with_hooks(function: Any, args: Args) -> bool:
 
 
 def _substituted(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
+    if _inlining.substitute_of(function.real) is None:
+        return MISSING
+    _rely_on_identity(t, function)
     return _calls.call_substitute(t, function.real, args, kwargs)
 
 
@@ -152,13 +155,21 @@ def _marked_by_torch(t: Space, function: VariableTracker, args: Args, kwargs: Kw
     handler = t.handlers.get(MARKED_BY_TORCH)
     if handler is None:
         raise t.unsupported("builtin", f"a call of {MARKED_BY_TORCH}")
+    _rely_on_identity(t, function)
     return handler(t, [function, *args], kwargs)
 
 
 def _allowed_in_graph(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
     if not _inlining.is_allowed_in_graph(function.real):
         return MISSING
+    _rely_on_identity(t, function)
     return _torch_calls.record(t, function.real, list(args), kwargs)
+
+
+def _rely_on_identity(t: Space, function: VariableTracker) -> None:
+    """Guard that a function is this object: it is not interpreted, so another one with equal code
+    may have other values in its cells and defaults."""
+    t.guard(source_of(function), guards.Is(function.real))
 
 
 @attrs.define(eq=False)
@@ -178,6 +189,7 @@ def _assumed_constant(t: Space, function: VariableTracker, args: Args, kwargs: K
     real = function.real
     if not _inlining.is_assumed_constant(real):
         return MISSING
+    _rely_on_identity(t, function)
     values = [_known(t, arg) for arg in args]
     named = {name: _known(t, arg) for name, arg in kwargs.items()}
     t.state(Assumptions).are_made = True
