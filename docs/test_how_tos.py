@@ -130,7 +130,8 @@ def announce(folder: pathlib.Path, project: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "name", [PROGRAMS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in PROGRAMS[1:])]
 )
-def test_programs_of_the_page_run(name: str) -> None:
+def test_programs_of_the_page_run(name: str, tmp_path: pathlib.Path) -> None:
     page = (FOLDER / name).read_text()
     program = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
-    subprocess.run([sys.executable, "-c", program], check=True)
+    environment = {**os.environ, "STATOR_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)

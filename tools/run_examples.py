@@ -17,9 +17,11 @@ import contextlib
 import importlib
 import io
 import multiprocessing
+import os
 import pathlib
 import re
 import sys
+import tempfile
 import types
 from collections.abc import Sequence
 
@@ -78,12 +80,14 @@ def run_apart(pages: list[pathlib.Path], preload: Sequence[str] = ("torch", "sta
 
 def main(arguments: list[str]) -> None:
     pages = [pathlib.Path(each) for each in arguments if not each.startswith("--")]
-    if "--apart" in arguments:
-        run_apart(pages)
-        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["STATOR_CACHE_DIR"] = folder  # that of the user stays as it is
+        if "--apart" in arguments:
+            run_apart(pages)
+            return
 
-    for page in pages:
-        (run_as_shown if "--shown" in arguments else run)(page)
+        for page in pages:
+            (run_as_shown if "--shown" in arguments else run)(page)
 
 
 if __name__ == "__main__":
