@@ -7,6 +7,7 @@ others have a loop. The traceback of what they raise has these frames.
 from __future__ import annotations
 
 import dis
+import sys
 from collections.abc import Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any
@@ -26,14 +27,28 @@ def node_reached(error: BaseException) -> Node | None:
     """Return the operator that is in hand in the innermost frame that has one; None for an error
     that is not about one operator."""
     seen = set[int]()
+    running = _running()
     raised: BaseException | None = error
     while raised is not None and id(raised) not in seen:
         seen.add(id(raised))
         for frame, offset in reversed([*_entries(raised)]):
+            if id(frame) in running:
+                continue
             if (node := _in_hand(frame, offset)) is not None:
                 return node
         raised = raised.__cause__
     return None
+
+
+def _running() -> set[int]:
+    """Return the ids of the frames that have not ended. Before CPython 3.13, reading the locals of
+    a frame keeps them in it, and those of the handler have the error: a cycle."""
+    found = set[int]()
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        found.add(id(frame))
+        frame = frame.f_back
+    return found
 
 
 def _entries(error: BaseException) -> Iterator[tuple[FrameType, int]]:
