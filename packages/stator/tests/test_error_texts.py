@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -309,7 +310,9 @@ def test_a_backend_that_raises_at_an_operator_names_it_and_its_line(
     backend: Callable[..., Any],
 ) -> None:
     failure = _failure_in(sums, backend)
-    assert _place_of(failure) == ["at the operator sin", *OF_SIN]
+    # an inlined comprehension (PEP 709) restores its variable when it raises
+    is_lost = backend is by_a_comprehension and sys.version_info >= (3, 12)
+    assert _place_of(failure) == ([] if is_lost else ["at the operator sin", *OF_SIN])
     assert "While executing" not in str(failure)
 
 
