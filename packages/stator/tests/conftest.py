@@ -11,6 +11,7 @@ import pytest
 import stator
 import torch
 from stator._entries._entry_pool import forget_pools
+from stator_bytecode import Machine
 
 os.environ.setdefault("STATOR_CHECK", "1")  # every graph of every test is looked at for faults
 
@@ -36,3 +37,17 @@ def compile_() -> Callable[..., Any]:
         return stator.compile(subject, **{"backend": "eager", **keywords})
 
     return make
+
+
+@pytest.fixture
+def traces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that has an item for each function that is interpreted."""
+    found: list[int] = []
+    plain = Machine.run
+
+    def counted(self: Any, frames: Any) -> Any:
+        found.append(1)
+        return plain(self, frames)
+
+    monkeypatch.setattr(Machine, "run", counted)
+    return found

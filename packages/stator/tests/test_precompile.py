@@ -14,7 +14,6 @@ import stator
 import torch
 from stator.__main__ import main
 from stator._shipping._example import Example, examples_of
-from stator_bytecode import Machine
 from torch.export import Dim
 
 SCALE = 2.0
@@ -25,20 +24,6 @@ X = torch.ones(3, 4)
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     monkeypatch.setenv("STATOR_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path
-
-
-@pytest.fixture
-def traces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list that has an item for each function that is interpreted."""
-    found: list[int] = []
-    plain = Machine.run
-
-    def counted(self: Any, frames: Any) -> Any:
-        found.append(1)
-        return plain(self, frames)
-
-    monkeypatch.setattr(Machine, "run", counted)
-    return found
 
 
 def scaled(x: Any, factor: int = 3, *, shift: Any = None) -> Any:

@@ -16,7 +16,6 @@ import attrs
 import pytest
 import stator
 import torch
-from stator_bytecode import Machine
 
 NAME = "program_of_shipping"
 PROGRAM = """
@@ -74,20 +73,6 @@ KEY = bytes(range(32))
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     monkeypatch.setenv("STATOR_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path
-
-
-@pytest.fixture
-def traces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list that has an item for each function that is interpreted."""
-    found: list[int] = []
-    plain = Machine.run
-
-    def counted(self: Any, frames: Any) -> Any:
-        found.append(1)
-        return plain(self, frames)
-
-    monkeypatch.setattr(Machine, "run", counted)
-    return found
 
 
 @pytest.fixture

@@ -18,10 +18,10 @@ EXAMPLES = """the file of shapes is JSON:
   {"calls": [
     {"args": [{"shape": [[1, 64], 16], "dtype": "float32"}, true], "kwargs": {"scale": 2}}
   ]}
-  A call has "args" and "kwargs". An object with a "shape" stands for a tensor; its other keys are
-  "dtype", "device" and "requires_grad". A size is a number, a range [least, largest], or a range
-  with a name, {"name": "batch", "min": 1, "max": 64}; equal names are equal sizes. Any other value
-  is an argument as it is.
+  A call has "args" and "kwargs". An object with a "shape" describes a tensor, whose other keys
+  are "dtype", "device" and "requires_grad". A size is a number, a range [least, largest], or a
+  range with a name, {"name": "batch", "min": 1, "max": 64}; equal names are equal sizes. Any
+  other value is an argument as it is.
 
 examples:
   python -m stator precompile serving:serve --shapes shapes.json

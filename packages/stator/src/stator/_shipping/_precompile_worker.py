@@ -28,7 +28,7 @@ _CONTEXTS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
 
 @attrs.frozen(eq=False)
 class PrecompileJob:
-    """Calls that are made in one process. `state` is that of the process that wants them."""
+    """Calls that are made in one process. `state` is that of the process that requires them."""
 
     fn: Callable[..., Any]
     calls: Sequence[Example]
