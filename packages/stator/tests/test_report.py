@@ -166,6 +166,26 @@ def test_report_names_guards_with_the_users_line() -> None:
     assert "guard: x is a Tensor of torch.float32" in compiled.report.text(guards=True)
 
 
+def test_guards_of_items_that_are_passed_on_name_the_line_that_found_them() -> None:
+    def fn(items: dict[str, Any], x: Any) -> Any:
+        found = items["key"]
+        return found, x + 1
+
+    compiled = stator.compile(fn, backend="eager")
+    compiled({"key": object()}, X)
+    (guard,) = [guard for guard in compiled.report.guards if "'key'" in guard.kind.needed]
+    assert guard.where.line == fn.__code__.co_firstlineno + 1
+
+
+def test_guards_that_no_line_needed_are_shown_without_one() -> None:
+    layers = (torch.nn.LayerNorm(3, bias=False) for _ in range(2))
+    compiled = stator.compile(torch.nn.Sequential(*layers), backend="eager")
+    compiled(X)
+    text = compiled.report.text(guards=True)
+    assert "input is another object than" in text
+    assert "<unknown>" not in text
+
+
 def test_report_says_why_it_compiled_again() -> None:
     compiled = stator.compile(lambda x: x + 1, backend="eager")
     compiled(X)

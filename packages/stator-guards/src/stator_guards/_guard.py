@@ -188,6 +188,10 @@ class Guard:
             return type(self.kind).__name__
         return self.source.description
 
+    def __str__(self) -> str:
+        line = "" if self.where is NOWHERE else f", needed at {self.where}"
+        return f"{self.name} is {self.kind.needed}{line}"
+
     @property
     def sources(self) -> tuple[Source, ...]:
         return (*(() if self.source is None else (self.source,)), *self.kind.others)

@@ -127,6 +127,10 @@ class Space(Operations):
         if type(kind) is Length:
             self.guards.pop((source, LongerThan, None), None)  # which follows
 
+    def needs_item(self, source: Source, kind: Any, tracker: Any) -> None:
+        """Rely on a container's item that may be passed on unread."""
+        self.heap.present.append((Guard(source, kind, self.program_line()), tracker))
+
     def every_guard(self, fits: Callable[[Source], bool] | None = None) -> Iterator[Guard]:
         """Yield the guards so far, those on several objects alike with a copy for each object; the
         copies only for objects that fit."""
@@ -201,6 +205,8 @@ class Space(Operations):
     def finish_guards(self) -> list[Guard]:
         """Return all guards, with those on identities, ends and memory; equal facts about several
         objects are one guard."""
+        for guard in self.heap.guards_on_unread():
+            self.guard(guard.source, guard.kind, guard.where)
         parts = self.heap.facts(), self.lifetimes.facts(), self.states.facts(self)
         for source, kind in chain.from_iterable(parts):
             self.guard(source, kind)

@@ -149,10 +149,7 @@ class EntryReport:
 
         found += [f"  {line}" for line in self.equal_calls]
         if guards:
-            found += [
-                f"  guard: {guard.name} is {guard.kind.needed}, needed at {guard.where}"
-                for guard in self.guards
-            ]
+            found += [f"  guard: {guard}" for guard in self.guards]
         return found
 
     def _lines_of_compiled(self) -> list[str]:

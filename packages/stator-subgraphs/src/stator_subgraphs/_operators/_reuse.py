@@ -301,10 +301,7 @@ class Facts:
 
     def _guards(self) -> Iterator[Guard | None]:
         t = self.call.t
-        for guard in [
-            *t.every_guard(self._may_mention),
-            *(Guard(source, kept) for source, kept, _ in t.heap.present),
-        ]:
+        for guard in [*t.every_guard(self._may_mention), *t.heap.guards_on_unread()]:
             if any(map(self.mentions, guard.sources)):
                 source = self.relative_to_objects(guard.source)
                 yield (

@@ -133,7 +133,7 @@ def _read_existing(t: Space, d: DictTracker, hashed: object) -> Any:
     source = DictItemSource(d.source, key, item_owner(d.cls, dict))
     tracker = number_of_handle(d, key, value, source)
     tracker = t.wrap(value, source) if tracker is None else tracker
-    t.heap.present.append((d.source, KeyPresent(key, _owner(d)), tracker))
+    t.needs_item(d.source, KeyPresent(key, _owner(d)), tracker)
     d.entries[hashed] = (ConstantTracker(key), tracker)
     return tracker
 

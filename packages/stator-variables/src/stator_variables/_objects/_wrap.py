@@ -122,7 +122,7 @@ def wrap_present(t: Space, real: object, source: Source) -> VariableTracker:
     """Return the tracker of a value that another call may lack, and that the entry may only pass
     on."""
     tracker = wrap(t, real, source)
-    t.heap.present.append((source, _IS_THERE, tracker))
+    t.needs_item(source, _IS_THERE, tracker)
     return tracker
 
 

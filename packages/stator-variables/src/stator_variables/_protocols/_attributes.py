@@ -460,7 +460,7 @@ def bind_to_class(t: Space, raw: Any, source: Source, vt: VariableTracker) -> An
         return call_raw(t, t.wrap(raw, source), "__get__", [ConstantTracker(None), vt])
     found = _item(t, raw, source)
     if type(source) is DictItemSource:
-        t.heap.present.append((source.base, KeyPresent(source.key), found))
+        t.needs_item(source.base, KeyPresent(source.key), found)
     return found
 
 

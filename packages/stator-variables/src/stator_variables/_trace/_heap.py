@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from attrs import Factory, define
-from stator_guards import AllDistinct, CapturedSource, Kind, SameObject, Source
+from stator_guards import AllDistinct, CapturedSource, Guard, Kind, SameObject, Source
 
 from stator_variables._trace._drawn import is_drawn
 from stator_variables._tracker import VariableTracker, is_pending, pending, real_of, source_of
@@ -33,8 +33,9 @@ class Heap:
     """Trackers of existing objects that are taken for distinct ones, by identity."""
     named: list[Any] = Factory(list)
     """New containers and objects whose `id` was read."""
-    present: list[tuple[Source, Any, Any]] = Factory(list)
-    """Items and attributes that were found in existing objects: source, guard, tracker."""
+    present: list[tuple[Guard, VariableTracker]] = Factory(list)
+    """Items and attributes that were found in existing objects. The guards on those that were read
+    imply the guard."""
     repeated: list[Callable[[], Iterable[tuple[type, Source, int | None]]]] = Factory(list)
     """The objects that calls read which repeat an earlier one: classes and sources."""
     made: dict[int, VariableTracker] = Factory(dict)
@@ -78,15 +79,19 @@ class Heap:
             record.clear()
 
     def facts(self) -> Iterator[tuple[Source, Kind]]:
-        """Yield what an entry relies on: aliasing between paths that were used, items that are
-        there, and distinctness of what was changed."""
+        """Yield what an entry relies on: aliasing between paths that were used, and distinctness of
+        what was changed."""
         for tracker, known, other in self.aliases:
             if not is_pending(tracker) or id(tracker) in self.escaped:
                 yield other, SameObject(known)
-        for source, kept, tracker in self.present:
-            if is_pending(tracker):  # else what was read of the value is guarded through the dict
-                yield source, kept
         yield from self._distinctness()
+
+    def guards_on_unread(self) -> Iterator[Guard]:
+        """Yield that items are there of which nothing was read: what was read of the others is
+        guarded through their containers."""
+        for guard, tracker in self.present:
+            if is_pending(tracker):
+                yield guard
 
     def _distinctness(self) -> Iterator[tuple[Source, Kind]]:
         """Yield that changed objects and keys are no other object of their class that this trace

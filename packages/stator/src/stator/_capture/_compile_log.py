@@ -153,8 +153,7 @@ def _all_guards(entry: Entry) -> Sequence[Guard]:
 
 def _guards(entry: Entry) -> list[str]:
     """Return a line for each guard."""
-    guards = _all_guards(entry)
-    return [f"{guard.name} is {guard.kind.needed}, needed at {guard.where}" for guard in guards]
+    return [str(guard) for guard in _all_guards(entry)]
 
 
 def _sizes(captured: CapturedGraph) -> dict[str, list[str]]:
