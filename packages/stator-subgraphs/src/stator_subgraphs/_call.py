@@ -18,7 +18,7 @@ from stator_subgraphs._captured_graph import Body
 from stator_subgraphs._fake import MODE_CALLS, has_body, reading_scalars, refuse_wrappers, run
 from stator_subgraphs._fake_kernel import CALLERS, add_fake_kernels
 from stator_subgraphs._mutation import NodeTarget, Watched, called, may_write, storage_of
-from stator_subgraphs._random import undisturbed
+from stator_subgraphs._random_operator import undisturbed
 from stator_subgraphs._refusal import (
     Operation,
     refuse,

@@ -49,7 +49,7 @@ from stator_subgraphs._input import Inputs
 from stator_subgraphs._location import Location
 from stator_subgraphs._merge import merge
 from stator_subgraphs._mutation import NodeTarget, storage_of
-from stator_subgraphs._random import is_pure, may_have_drawn, node_may_draw
+from stator_subgraphs._random_operator import is_pure, may_have_drawn, node_may_draw
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
 from stator_subgraphs._state import GraphState, hold
@@ -150,15 +150,15 @@ class OutputGraph:
         with self._state.placed(), self._state.at_root():
             return self._inputs.opaque(source, value, hint)
 
-    def drawn_number(self, source: Source, kind: type) -> GraphValue:
+    def entry_number(self, source: Source, kind: type) -> GraphValue:
         """An int or float that the entry computes before the graph runs: a symbol without a
         hint."""
         with self._state.placed(), self._state.at_root():
             if kind is int:
-                return self._inputs.drawn_integer(source)
+                return self._inputs.entry_integer(source)
             with self._state.mode:
                 example = torch.empty((), dtype=torch.float64, device="cpu")
-            wrapped = self._inputs.drawn_tensor(source, example, "float")
+            wrapped = self._inputs.entry_tensor(source, example, "float")
             item = self.read_number(wrapped)
             self._state.root.note_box(item, wrapped)
             return item
@@ -172,14 +172,14 @@ class OutputGraph:
         with self._state.placed():
             return read_number(self._state, traced)
 
-    def drawn_tensor(
+    def entry_tensor(
         self, source: Source, target: NodeTarget, args: Args, kwargs: Kwargs
     ) -> GraphValue:
         """A tensor that the entry computes before the graph runs, like that of
         `target(*args, **kwargs)`."""
         with self._state.placed(), self._state.at_root():
             example = propagated(self._state, target, args, kwargs)
-            return self._inputs.drawn_tensor(source, example)
+            return self._inputs.entry_tensor(source, example)
 
     def memory_of(self, example: torch.Tensor) -> int:
         """Return the number by which nodes name the memory of a tensor (`writes`)."""

@@ -13,7 +13,7 @@ BY_NAME = "a function that is found by its name"
 """Functions whose module need not be imported."""
 ARRAY_OPERATOR = "an operator with an array of NumPy"
 """The handler gets the real operator as its first argument."""
-DRAW_AHEAD = "an operator that is given a generator"
+WITH_GENERATOR = "an operator that is given a generator"
 """The handler gets the operator as its first argument. MISSING: the generator is one of torch's
 own, and the handler has taken it out of the keywords."""
 ORIGINAL = "__stator_original__"

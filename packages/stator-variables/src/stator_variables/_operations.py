@@ -216,7 +216,7 @@ class Operations(ABC):
 
     # -- operators of torch ------------------------------------------------------------------------
     @abstractmethod
-    def draw_ahead(self, target: object, args: Args, kwargs: Kwargs) -> Result:
+    def call_with_generator(self, target: object, args: Args, kwargs: Kwargs) -> Result:
         """Draw what an operator gives from the program's generator `kwargs["generator"]`.
 
         MISSING for one of torch's own generators, which the graph draws from; `kwargs` is then

@@ -8,7 +8,7 @@ import attrs
 from stator_bytecode import Result
 
 from stator_variables import _call_rules, _registry
-from stator_variables._handler_keys import ARRAY_OPERATOR, DRAW_AHEAD
+from stator_variables._handler_keys import ARRAY_OPERATOR, WITH_GENERATOR
 from stator_variables._objects import _dict_entries, _functions, _hashing, _substitutes, _wrap
 from stator_variables._protocols import (
     _attributes,
@@ -90,8 +90,8 @@ class StandardSpace(Space):
             raise self.unsupported("numpy", ARRAY_OPERATOR)
         return handler(self, [function, *operands], {})
 
-    def draw_ahead(self, target: object, args: Args, kwargs: Kwargs) -> Result:
-        handler = self.handlers.get(DRAW_AHEAD)
+    def call_with_generator(self, target: object, args: Args, kwargs: Kwargs) -> Result:
+        handler = self.handlers.get(WITH_GENERATOR)
         if handler is None:
-            raise self.unsupported("random-stream", DRAW_AHEAD)
+            raise self.unsupported("random-stream", WITH_GENERATOR)
         return handler(self, [target, *args], kwargs)

@@ -91,7 +91,7 @@ class NumberTracker(VariableTracker):
     """A symbolic int, float or bool: a node with a SymInt, SymFloat or SymBool."""
 
     is_symbolic = True
-    is_late = False  # read after the graph: see `_streams`
+    is_late = False  # read after the graph: see `_entry_values`
     is_address: bool = False  # of memory: it must not become a constant
 
     def __init__(self, traced: GraphValue, cls: type) -> None:

@@ -65,8 +65,10 @@ def node_target(target: Any) -> object:
 def record(t: Space, target: object, args: Args, kwargs: Kwargs | None = None) -> Result:
     """Record one operation; the Result is a tracker of what it gives."""
     kwargs = dict(kwargs or {})
-    if "generator" in kwargs and (drawn := t.draw_ahead(target, args, kwargs)) is not MISSING:
-        return drawn
+    if "generator" in kwargs:
+        result = t.call_with_generator(target, args, kwargs)
+        if result is not MISSING:
+            return result
     if target in (torch.tensor, torch.as_tensor) and _symbolic_content(
         args[0] if args else kwargs.get("data")
     ):
@@ -127,7 +129,7 @@ def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -
     named = {name: argument(t, arg) for name, arg in kwargs.items()}
 
     try:
-        reads = t.policy.draws_numbers
+        reads = t.policy.unbacked_numbers
         if reads and target == "item" and _computes_with_numbers(t):
             traced = t.graph.read_number(plain[0])
         else:

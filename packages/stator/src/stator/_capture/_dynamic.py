@@ -66,7 +66,7 @@ class Shapes:
             self.capture_data,
             self.is_whole,
             self.patience,
-            draws_numbers=not self.static_floats,
+            unbacked_numbers=not self.static_floats,
             separates_steps=self.separates_steps,
             hides_floats=self.hides_floats,
         )
