@@ -208,7 +208,7 @@ class Inputs:
         """A tensor that no other value shares memory with, by a fake that is like it."""
         traced = self._placeholder(source.name, example, TorchSource(source))
         self.described[traced.node] = GraphInput(source, example, kind)
-        self.state.root.births[traced.node] = example.size(), example.stride()
+        self.state.root.facts.births[traced.node] = example.size(), example.stride()
         traced.node.meta["holds_number"] = kind == "float"
         return traced
 

@@ -49,6 +49,7 @@ from stator_subgraphs._input import Inputs
 from stator_subgraphs._location import Location
 from stator_subgraphs._merge import merge
 from stator_subgraphs._mutation import NodeTarget, storage_of
+from stator_subgraphs._outer_value import local_value
 from stator_subgraphs._random_operator import is_pure, may_have_drawn, node_may_draw
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
@@ -220,7 +221,7 @@ class OutputGraph:
         """Return True if autograd may have saved this tensor: a value with gradients was computed
         from it."""
         tracer = self._state.current
-        given = (user.meta.get("example_value") for user in tracer.local(traced).node.users)
+        given = (user.meta.get("example_value") for user in local_value(tracer, traced).node.users)
         return tracer is not self._state.root or any(
             x.requires_grad for example in given for x in tensors_in(example)
         )
@@ -235,7 +236,7 @@ class OutputGraph:
 
     def keep_apart(self, traced: GraphValue) -> None:
         """A rollback leaves this: it costs speed, not correctness."""
-        self._state.current.local(traced).node.meta["apart"] = True
+        local_value(self._state.current, traced).node.meta["apart"] = True
 
     def end_with_backward(self, traced: GraphValue) -> None:
         """A rollback leaves this, too."""
@@ -259,7 +260,7 @@ class OutputGraph:
         node.meta["differentiates"] = True
         if is_freed:
             node.meta["frees_history"] = True
-        state.current.effects.add(node)
+        state.current.facts.effects.add(node)
         state.journal.record(lambda: state.stale.extend(leaf.example for leaf in leaves))
 
     # -- operators ---------------------------------------------------------------------------------
