@@ -84,6 +84,10 @@ class Operations(ABC):
         """`vt[key]` for a tensor."""
 
     @abstractmethod
+    def specialise(self, vt: Any) -> Any:
+        """Return the value of a symbolic number, which is a constant from here on."""
+
+    @abstractmethod
     def get_class_item(self, cls_vt: VariableTracker, key: VariableTracker) -> Result:
         """`cls[key]`"""
 

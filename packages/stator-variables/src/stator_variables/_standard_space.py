@@ -9,7 +9,14 @@ from stator_bytecode import Result
 
 from stator_variables import _call_rules, _registry
 from stator_variables._handler_keys import ARRAY_OPERATOR, WITH_GENERATOR
-from stator_variables._objects import _dict_entries, _functions, _hashing, _substitutes, _wrap
+from stator_variables._objects import (
+    _dict_entries,
+    _functions,
+    _hashing,
+    _number,
+    _substitutes,
+    _wrap,
+)
 from stator_variables._protocols import (
     _attributes,
     _calls,
@@ -50,6 +57,7 @@ class StandardSpace(Space):
     iterate_array = _iteration.iterate_array
     length_of_tensor = _containers.length_of_tensor
     record_item = _torch_calls.record_item
+    specialise = _number.specialised
     get_class_item = _operators.get_class_item
     operate_in_graph = _tensor_operators.operate
     operate_on_constants = _folding.operate

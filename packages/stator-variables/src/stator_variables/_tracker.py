@@ -151,6 +151,11 @@ class VariableTracker:
         constants)."""
         return MISSING
 
+    def hash_key(self, t: Any, part: "KeyOf") -> object:
+        """The key that stands for the value in dicts and sets (`tp_hash`); MISSING where its class
+        decides. `part` gives that of an item."""
+        return MISSING
+
     def in_graph(self, t: Any) -> Any:
         """An argument of a node for an object that operators take as it is; MISSING if they take
         none."""
@@ -188,6 +193,9 @@ class VariableTracker:
     def replay(self, e: Any) -> None:
         """Write the lines that do to an existing object what the traced code did to it."""
         raise e.refuse(self)
+
+
+KeyOf = Callable[[VariableTracker], object]
 
 
 class LazyTracker:

@@ -1,6 +1,6 @@
 """The kinds of trackers that hold no others by position or key: what each stores while it is
 traced, and how a new one is turned back into source. Those of tensors are written in
-`_tensor_kinds`, and found here with the others."""
+`_tensor_kinds`, that of generators in `_generator_tracker`, and found here with the others."""
 
 import cmath
 import re
@@ -11,24 +11,12 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import (
-    GeneratorFactory,
-    GeneratorState,
-    GeneratorStatus,
-    Result,
-    Resume,
-    Then,
-    layout_of_generator,
-)
-from stator_guards import Source
+from stator_bytecode import Result
+from stator_guards import Is, Source
 
-from stator_variables._emitter import (
-    Emitter,
-    StaysInGraph,
-    StillRunning,
-    filled,
-    made_empty,
-)
+from stator_variables._emitter import Emitter, StaysInGraph, filled, made_empty
+from stator_variables._generator_tracker import GeneratorTracker, generator_state, names_of
+from stator_variables._hash_key import Identity
 from stator_variables._pure import PATHS
 from stator_variables._runtime._literals import has_no_literal
 from stator_variables._runtime._support import found_again, make_function, unset
@@ -44,6 +32,7 @@ from stator_variables._tracker import (
     DELETED,
     MISSING,
     Args,
+    KeyOf,
     Kwargs,
     VariableTracker,
     is_pending,
@@ -51,6 +40,7 @@ from stator_variables._tracker import (
 )
 
 __all__ = ["ArrayTracker", "StorageTracker", "SubclassTracker", "TensorTracker"]
+__all__ += ["GeneratorTracker", "generator_state", "names_of"]
 
 
 class ConstantTracker(VariableTracker):
@@ -71,6 +61,11 @@ class ConstantTracker(VariableTracker):
         return repr(self.value)
 
     def constant(self) -> Any:
+        return self.value
+
+    def hash_key(self, t: Space, part: KeyOf) -> object:
+        if self.value != self.value:  # a NaN is a key as that very object
+            t.guard(self.source, Is(self.value))
         return self.value
 
     def rebuild(self, e: Emitter) -> str:
@@ -101,6 +96,9 @@ class NumberTracker(VariableTracker):
 
     def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         return t.operate_in_graph(function, *operands)
+
+    def hash_key(self, t: Space, part: KeyOf) -> object:
+        return t.specialise(self)
 
     @property
     def example(self) -> Any:
@@ -305,6 +303,9 @@ class ClassTracker(VariableTracker):
     def call(self, t: Space, args: Args, kwargs: Kwargs) -> Result:
         return t.construct(self, list(args), kwargs)
 
+    def hash_key(self, t: Space, part: KeyOf) -> object:
+        return Identity(self.real)
+
     def get_item(self, t: Space, key: VariableTracker) -> Result:
         return t.get_class_item(self, key)
 
@@ -371,6 +372,11 @@ class BuiltinTracker(VariableTracker):
     def call(self, t: Space, args: Args, kwargs: Kwargs) -> Result:
         return t.call_builtin(self, args, kwargs)
 
+    def hash_key(self, t: Space, part: KeyOf) -> object:
+        if type(self.real) is types.CodeType:
+            return self.real  # equal to others of the same text
+        return Identity(self.real)
+
     def describe(self) -> str:
         if issubclass(self.cls, types.ModuleType):  # which may have its own way to be read
             return (
@@ -380,43 +386,6 @@ class BuiltinTracker(VariableTracker):
 
     def rebuild(self, e: Emitter) -> str:
         return e.capture(self.value)
-
-
-class GeneratorTracker(VariableTracker, references=("state",)):
-    """A generator whose frame the Machine holds."""
-
-    cls = types.GeneratorType
-    steps_to_null = True
-
-    def __init__(self, state: GeneratorState) -> None:
-        self.state = state
-
-    def iter(self, t: Space) -> "GeneratorTracker":
-        return self
-
-    def next(self, t: Space) -> Result:
-        state = self.state
-        # In the place of C, which may be entered again.
-        if state.frame.hidden and state.status is GeneratorStatus.RUNNING:
-            raise t.unsupported(
-                "running-generator", "an iterator of C that is advanced while it runs"
-            )
-        return Resume(state, then=Then("next"))
-
-    def rebuild(self, e: Emitter) -> str:
-        """A generator object that stands where the traced one stood."""
-        if self.state.status is GeneratorStatus.RUNNING:
-            raise StillRunning(self.state, e.refuse(self))
-        if self.state.frame.hidden:  # it represents an iterator of C, of another class
-            raise e.refuse(self)
-        e.generators.append(self.state)
-        layout, values = layout_of_generator(self.state, lambda frame: frame.globals.real)
-        make = e.capture(GeneratorFactory(layout), f"make_{layout.raw.co_name}")
-        parts = "".join(f"{e.expr(value)}, " for value in values)
-        name = e.bind(self, f"{make}(({parts}))")
-        if (renamed := names_of(self.state)) is not None:
-            e.lines.append(f"{name}.__name__, {name}.__qualname__ = {renamed[0]!r}, {renamed[1]!r}")
-        return name
 
 
 class GraphFunction(VariableTracker):
@@ -450,21 +419,6 @@ def is_none(vt: VariableTracker | None) -> bool:
 def is_nan(value: Any) -> bool:
     """Return True for a number that, in a container, only the same object is equal to."""
     return type(value) in (float, complex) and cmath.isnan(value)
-
-
-def generator_state(vt: object) -> GeneratorState | None:
-    """Return the state of a generator that was made while tracing, and consists of its frame alone,
-    without realizing a value."""
-    return vt.state if type(vt) is GeneratorTracker and names_of(vt.state) is None else None
-
-
-def names_of(state: GeneratorState) -> tuple[str, str] | None:
-    """`__name__` and `__qualname__` of a generator, when its function was given others than its
-    code has."""
-    real, code = getattr(state.frame.function, "real", MISSING), state.frame.code.raw
-    if real is MISSING or (real.__name__, real.__qualname__) == (code.co_name, code.co_qualname):
-        return None
-    return real.__name__, real.__qualname__
 
 
 NONE = ConstantTracker(None)

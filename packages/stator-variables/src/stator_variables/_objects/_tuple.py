@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterable, Sized
+from types import WrapperDescriptorType
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._wrap import of_instances, read_items
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a, is_pending, made_of
+from stator_variables._tracker import MISSING, KeyOf, VariableTracker, is_a, is_pending, made_of
 from stator_variables._trackers import ConstantTracker
 
 builders = BuilderTable()
@@ -40,6 +41,11 @@ class TupleTracker(SequenceTracker):
     """A tuple, torch.Size, or named tuple."""
 
     base = tuple
+
+    def hash_key(self, t: Space, part: KeyOf) -> object:
+        if not isinstance(self.cls.__hash__, WrapperDescriptorType):
+            return MISSING
+        return tuple(map(part, self.items))
 
     def constant(self) -> Any:
         if self.cls not in (tuple, torch.Size):
