@@ -220,6 +220,22 @@ class Operations(ABC):
 
     # -- operators of torch ------------------------------------------------------------------------
     @abstractmethod
+    def connect(self, vt: Any) -> Any:
+        """Return the value in the graph of a tensor that the region makes, with its history."""
+
+    @abstractmethod
+    def number_of_scalar(self, vt: VariableTracker) -> VariableTracker:
+        """Return the number of Python that torch takes a number of NumPy for."""
+
+    @abstractmethod
+    def number_of_array(self, vt: VariableTracker) -> VariableTracker:
+        """Return the number that an array is for operators; the array itself where it is none."""
+
+    @abstractmethod
+    def bound_of_slice(self, part: VariableTracker) -> VariableTracker:
+        """Return a bound of a slice as a number, where it is a tensor."""
+
+    @abstractmethod
     def call_with_generator(self, target: object, args: Args, kwargs: Kwargs) -> Result:
         """Draw what an operator gives from the program's generator `kwargs["generator"]`.
 

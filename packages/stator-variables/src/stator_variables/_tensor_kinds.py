@@ -13,7 +13,7 @@ from stator_variables._runtime._support import as_subclass
 from stator_variables._space import Space
 from stator_variables._trace._graph import GraphValue
 from stator_variables._trace._overrides import Overrides
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, InGraph, VariableTracker
 
 
 class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
@@ -64,6 +64,9 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
 
     def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         return t.operate_in_graph(function, *operands)
+
+    def in_graph(self, t: Space, part: InGraph) -> Any:
+        return t.connect(self) if self.is_new else self.traced
 
     @property
     def traced(self) -> GraphValue:
@@ -164,6 +167,10 @@ class ArrayTracker(VariableTracker, references=("tensor",)):
 
     def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         return t.operate_on_arrays(function, *operands)
+
+    def in_graph(self, t: Space, part: InGraph) -> Any:
+        number = t.number_of_array(self)
+        return MISSING if number is self else part(number)
 
     def rebuild(self, e: Emitter) -> str:
         """An array over the memory of the tensor; what is no array is its one item."""

@@ -156,9 +156,9 @@ class VariableTracker:
         decides. `part` gives that of an item."""
         return MISSING
 
-    def in_graph(self, t: Any) -> Any:
-        """An argument of a node for an object that operators take as it is; MISSING if they take
-        none."""
+    def in_graph(self, t: Any, part: "InGraph") -> Any:
+        """The form in which operators take the value, as an argument of a node; MISSING if they
+        take none. `part` gives that of an item."""
         return MISSING
 
     # -- slots for iterators over this one ---------------------------------------------------------
@@ -196,6 +196,7 @@ class VariableTracker:
 
 
 KeyOf = Callable[[VariableTracker], object]
+InGraph = Callable[[VariableTracker], Any]
 
 
 class LazyTracker:

@@ -4,6 +4,7 @@ traced, and how a new one is turned back into source. Those of tensors are writt
 
 import cmath
 import re
+import sys
 import types
 from collections.abc import Callable
 from types import FunctionType
@@ -17,7 +18,7 @@ from stator_guards import Is, Source
 from stator_variables._emitter import Emitter, StaysInGraph, filled, made_empty
 from stator_variables._generator_tracker import GeneratorTracker, generator_state, names_of
 from stator_variables._hash_key import Identity
-from stator_variables._pure import PATHS
+from stator_variables._pure import PATHS, is_number_of_numpy
 from stator_variables._runtime._literals import has_no_literal
 from stator_variables._runtime._support import found_again, make_function, unset
 from stator_variables._space import Space
@@ -32,6 +33,7 @@ from stator_variables._tracker import (
     DELETED,
     MISSING,
     Args,
+    InGraph,
     KeyOf,
     Kwargs,
     VariableTracker,
@@ -68,6 +70,10 @@ class ConstantTracker(VariableTracker):
             t.guard(self.source, Is(self.value))
         return self.value
 
+    def in_graph(self, t: Space, part: InGraph) -> Any:
+        value = self.value
+        return plain_number(t, value) if is_number_of_numpy(type(value)) else value
+
     def rebuild(self, e: Emitter) -> str:
         value = self.value
         if type(value) in _LITERALS and not has_no_literal(value):
@@ -99,6 +105,9 @@ class NumberTracker(VariableTracker):
 
     def hash_key(self, t: Space, part: KeyOf) -> object:
         return t.specialise(self)
+
+    def in_graph(self, t: Space, part: InGraph) -> Any:
+        return self.traced
 
     @property
     def example(self) -> Any:
@@ -172,6 +181,10 @@ class ScalarTracker(ConstantTracker):
     def constant(self) -> Any:
         return self.value
 
+    def in_graph(self, t: Space, part: InGraph) -> Any:
+        number: Any = t.number_of_scalar(self)
+        return number.traced if number.is_symbolic else super().in_graph(t, part)
+
 
 class SliceTracker(VariableTracker, references=("parts",)):
     """A slice with parts that need not be constants."""
@@ -183,6 +196,9 @@ class SliceTracker(VariableTracker, references=("parts",)):
 
     def constant(self) -> Any:
         return made_of(lambda parts: slice(*parts), (part.constant() for part in self.parts))
+
+    def in_graph(self, t: Space, part: InGraph) -> Any:
+        return slice(*(part(t.bound_of_slice(bound)) for bound in self.parts))
 
     def rebuild(self, e: Emitter) -> str:
         return e.bind(self, f"slice({e.listed(self.parts)})")
@@ -306,6 +322,9 @@ class ClassTracker(VariableTracker):
     def hash_key(self, t: Space, part: KeyOf) -> object:
         return Identity(self.real)
 
+    def in_graph(self, t: Space, part: InGraph) -> Any:
+        return self.value
+
     def get_item(self, t: Space, key: VariableTracker) -> Result:
         return t.get_class_item(self, key)
 
@@ -377,6 +396,9 @@ class BuiltinTracker(VariableTracker):
             return self.real  # equal to others of the same text
         return Identity(self.real)
 
+    def in_graph(self, t: Space, part: InGraph) -> Any:
+        return self.value
+
     def describe(self) -> str:
         if issubclass(self.cls, types.ModuleType):  # which may have its own way to be read
             return (
@@ -410,6 +432,14 @@ class GraphFunction(VariableTracker):
 
     def rebuild(self, e: Emitter) -> str:
         raise StaysInGraph(self.begun, e.refuse(self))
+
+
+def plain_number(t: Space, value: Any) -> object:
+    """Return the number of Python that torch takes a number of NumPy for."""
+    number = value.item()
+    if type(number) is int and number > sys.maxsize:
+        raise t.unsupported("graph-argument", f"{value!r}, which torch takes for no number")
+    return number
 
 
 def is_none(vt: VariableTracker | None) -> bool:
