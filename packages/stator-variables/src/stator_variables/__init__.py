@@ -105,7 +105,13 @@ from stator_variables._trace._graph import (
 from stator_variables._trace._heap import owner_of
 from stator_variables._trace._journal import Journal
 from stator_variables._trace._late_import import LateImport, LateImports
-from stator_variables._trace._optimizer_state import MadeState, states_made
+from stator_variables._trace._optimizer_state import (
+    SCHEDULED,
+    MadeState,
+    is_of_optimizer,
+    is_scheduled,
+    states_made,
+)
 from stator_variables._trace._overrides import Overrides
 from stator_variables._trace._policy import Policy, RetraceLimit
 from stator_variables._trace._progress import Progress
@@ -218,7 +224,7 @@ __all__ += [
     "mark_levels",
     "with_tangent",
 ]
-__all__ += ["MadeState", "states_made"]
+__all__ += ["SCHEDULED", "MadeState", "is_of_optimizer", "is_scheduled", "states_made"]
 # native calls of an entry beside its graph
 __all__ += ["EntryCall", "EntryCalls", "is_entry_value", "lines_of"]
 # what a trace becomes

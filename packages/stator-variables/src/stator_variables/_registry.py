@@ -46,6 +46,7 @@ from stator_variables._library import (
     _logger_levels,
     _modes,
     _namespaces,
+    _number_reads,
     _numpy,
     _optimizers,
     _optree,

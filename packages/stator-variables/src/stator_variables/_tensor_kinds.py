@@ -13,7 +13,7 @@ from stator_variables._runtime._support import as_subclass
 from stator_variables._space import Space
 from stator_variables._trace._graph import GraphValue
 from stator_variables._trace._overrides import Overrides
-from stator_variables._tracker import MISSING, InGraph, VariableTracker
+from stator_variables._tracker import MISSING, ArgumentOf, VariableTracker
 
 
 class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
@@ -65,7 +65,7 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
     def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         return t.operate_in_graph(function, *operands)
 
-    def in_graph(self, t: Space, part: InGraph) -> Any:
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
         return t.connect(self) if self.is_new else self.traced
 
     @property
@@ -168,7 +168,7 @@ class ArrayTracker(VariableTracker, references=("tensor",)):
     def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         return t.operate_on_arrays(function, *operands)
 
-    def in_graph(self, t: Space, part: InGraph) -> Any:
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
         number = t.number_of_array(self)
         return MISSING if number is self else part(number)
 

@@ -156,7 +156,7 @@ class VariableTracker:
         decides. `part` gives that of an item."""
         return MISSING
 
-    def in_graph(self, t: Any, part: "InGraph") -> Any:
+    def in_graph(self, t: Any, part: "ArgumentOf") -> Any:
         """The form in which operators take the value, as an argument of a node; MISSING if they
         take none. `part` gives that of an item."""
         return MISSING
@@ -196,7 +196,7 @@ class VariableTracker:
 
 
 KeyOf = Callable[[VariableTracker], object]
-InGraph = Callable[[VariableTracker], Any]
+ArgumentOf = Callable[[VariableTracker], Any]
 
 
 class LazyTracker:

@@ -33,7 +33,7 @@ from stator_variables._tracker import (
     DELETED,
     MISSING,
     Args,
-    InGraph,
+    ArgumentOf,
     KeyOf,
     Kwargs,
     VariableTracker,
@@ -70,7 +70,7 @@ class ConstantTracker(VariableTracker):
             t.guard(self.source, Is(self.value))
         return self.value
 
-    def in_graph(self, t: Space, part: InGraph) -> Any:
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
         value = self.value
         return plain_number(t, value) if is_number_of_numpy(type(value)) else value
 
@@ -106,7 +106,7 @@ class NumberTracker(VariableTracker):
     def hash_key(self, t: Space, part: KeyOf) -> object:
         return t.specialise(self)
 
-    def in_graph(self, t: Space, part: InGraph) -> Any:
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
         return self.traced
 
     @property
@@ -181,7 +181,7 @@ class ScalarTracker(ConstantTracker):
     def constant(self) -> Any:
         return self.value
 
-    def in_graph(self, t: Space, part: InGraph) -> Any:
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
         number: Any = t.number_of_scalar(self)
         return number.traced if number.is_symbolic else super().in_graph(t, part)
 
@@ -197,7 +197,7 @@ class SliceTracker(VariableTracker, references=("parts",)):
     def constant(self) -> Any:
         return made_of(lambda parts: slice(*parts), (part.constant() for part in self.parts))
 
-    def in_graph(self, t: Space, part: InGraph) -> Any:
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
         return slice(*(part(t.bound_of_slice(bound)) for bound in self.parts))
 
     def rebuild(self, e: Emitter) -> str:
@@ -322,7 +322,7 @@ class ClassTracker(VariableTracker):
     def hash_key(self, t: Space, part: KeyOf) -> object:
         return Identity(self.real)
 
-    def in_graph(self, t: Space, part: InGraph) -> Any:
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
         return self.value
 
     def get_item(self, t: Space, key: VariableTracker) -> Result:
@@ -396,7 +396,7 @@ class BuiltinTracker(VariableTracker):
             return self.real  # equal to others of the same text
         return Identity(self.real)
 
-    def in_graph(self, t: Space, part: InGraph) -> Any:
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
         return self.value
 
     def describe(self) -> str:

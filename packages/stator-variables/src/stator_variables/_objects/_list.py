@@ -20,7 +20,7 @@ from stator_variables._objects._program_error import complain
 from stator_variables._objects._tuple import SequenceTracker, refuse_own_items
 from stator_variables._objects._wrap import of_instances, read_items
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, InGraph, VariableTracker, is_a, source_of
+from stator_variables._tracker import MISSING, ArgumentOf, VariableTracker, is_a, source_of
 from stator_variables._trackers import NONE, ConstantTracker, is_self_contained
 
 builders = BuilderTable()
@@ -56,7 +56,7 @@ class ListTracker(SequenceTracker, references=("added",)):
     def items(self, items: list[VariableTracker]) -> None:
         self.added = items
 
-    def in_graph(self, t: Space, part: InGraph) -> Any:
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
         refuse_own_items(t, self)
         return [*map(part, self.items)]
 

@@ -18,7 +18,7 @@ from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
 from stator_variables._tracker import (
     MISSING,
-    InGraph,
+    ArgumentOf,
     KeyOf,
     VariableTracker,
     is_a,
@@ -56,7 +56,7 @@ class TupleTracker(SequenceTracker):
             return MISSING
         return tuple(map(part, self.items))
 
-    def in_graph(self, t: Space, part: InGraph) -> Any:
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
         refuse_own_items(t, self)
         items = tuple(map(part, self.items))
         return self.cls(*items) if has_member(self.cls, "_fields") else items

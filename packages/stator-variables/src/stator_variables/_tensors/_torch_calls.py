@@ -11,6 +11,7 @@ from stator_bytecode import Result, Unsupported
 from stator_guards import Equals, SizeSource
 from torch import SymBool, SymFloat, SymInt
 
+from stator_variables._handler_keys import READ_OF_NUMBER
 from stator_variables._objects import _number, _number_of_numpy
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
@@ -128,7 +129,7 @@ def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -
 
     try:
         reads = t.policy.unbacked_numbers
-        if reads and target == "item" and _computes_with_numbers(t):
+        if reads and target == "item" and _is_computed_with(t):
             traced = t.graph.read_number(plain[0])
         else:
             traced = t.graph.call(target, plain, named, reads_numbers=reads)
@@ -145,14 +146,10 @@ def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -
     return from_traced(t, traced, [*args, *kwargs.values()])
 
 
-_COMPUTING_WITH_NUMBERS = ("torch.optim.", "torch.nn.modules.batchnorm")
-
-
-def _computes_with_numbers(t: Space) -> bool:
-    """Return True inside of torch.optim and of batch normalization, which compute with numbers
-    that they read from tensors."""
-    name = "" if t.frame is None else str(t.frame.globals.real.get("__name__"))
-    return name.startswith(_COMPUTING_WITH_NUMBERS)
+def _is_computed_with(t: Space) -> bool:
+    """Return True if the number that is read from a tensor is only computed with."""
+    handler = t.handlers.get(READ_OF_NUMBER)
+    return handler is not None and bool(handler(t, [], {}))
 
 
 def _is_undecided(vt: VariableTracker) -> bool:
