@@ -220,10 +220,6 @@ class Operations(ABC):
 
     # -- operators of torch ------------------------------------------------------------------------
     @abstractmethod
-    def connect(self, vt: Any) -> Any:
-        """Return the value in the graph of a tensor that the region makes, with its history."""
-
-    @abstractmethod
     def number_of_scalar(self, vt: VariableTracker) -> VariableTracker:
         """Return the number of Python that torch takes a number of NumPy for."""
 

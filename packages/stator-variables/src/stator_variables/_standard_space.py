@@ -31,7 +31,6 @@ from stator_variables._protocols import (
 )
 from stator_variables._space import Space
 from stator_variables._tensors import (
-    _new_leaves,
     _tensor_attributes,
     _tensor_operators,
     _torch_calls,
@@ -60,7 +59,6 @@ class StandardSpace(Space):
     length_of_tensor = _containers.length_of_tensor
     record_item = _torch_calls.record_item
     specialise = _number.specialised
-    connect = _new_leaves.connected
     number_of_scalar = _number_of_numpy.number_of
     number_of_array = _torch_calls.number_of_array
     bound_of_slice = _torch_calls.bound_of_slice

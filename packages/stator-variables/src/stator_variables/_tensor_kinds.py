@@ -23,7 +23,7 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
     - `had_grad`: if the program found a `.grad`, None until it reads it; `drops_grad`: it was set
       to None unread, ahead of all operations.
     - `history`: the `grad_fn` that the fake of an existing tensor began with.
-    - `is_new`: a leaf that the region makes.
+    - `connect`: of a leaf that the region makes (`is_new`), gives the value for operators.
     - `begun`: what the Machine saved ahead of the operator, for a result that stays in the graph.
     - `connected`: its data, these with its history, and the number of writes to them by then.
     """
@@ -39,7 +39,7 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
     # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
     node: object = None  # a tracker of its autograd node, where the program may read that
     tangent: Any = None  # the tracker of what `make_dual` was given
-    is_new: bool = False
+    connect: Callable[[Space, Any], GraphValue] | None = None
     begun: Any = None
     connected: tuple[GraphValue, GraphValue, int] | None = None
 
@@ -66,7 +66,11 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
         return t.operate_in_graph(function, *operands)
 
     def in_graph(self, t: Space, part: ArgumentOf) -> Any:
-        return t.connect(self) if self.is_new else self.traced
+        return self.traced if self.connect is None else self.connect(t, self)
+
+    @property
+    def is_new(self) -> bool:
+        return self.connect is not None
 
     @property
     def traced(self) -> GraphValue:
