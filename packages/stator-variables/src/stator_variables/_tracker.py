@@ -161,6 +161,11 @@ class VariableTracker:
         take none. `part` gives that of an item."""
         return MISSING
 
+    def substitute(self, t: Any, part: "SubstituteOf") -> object:
+        """A real object in the place of the value, for code in C that makes classes; MISSING where
+        the class of the value decides. `part` gives that of an item."""
+        return MISSING
+
     # -- slots for iterators over this one ---------------------------------------------------------
     def is_replayable(self) -> bool:
         """Return True for an existing iterator whose steps the entry can repeat: none runs code of
@@ -197,6 +202,7 @@ class VariableTracker:
 
 KeyOf = Callable[[VariableTracker], object]
 ArgumentOf = Callable[[VariableTracker], Any]
+SubstituteOf = Callable[[VariableTracker], object]
 
 
 class LazyTracker:

@@ -36,6 +36,7 @@ from stator_variables._tracker import (
     ArgumentOf,
     KeyOf,
     Kwargs,
+    SubstituteOf,
     VariableTracker,
     is_pending,
     made_of,
@@ -73,6 +74,9 @@ class ConstantTracker(VariableTracker):
     def in_graph(self, t: Space, part: ArgumentOf) -> Any:
         value = self.value
         return plain_number(t, value) if is_number_of_numpy(type(value)) else value
+
+    def substitute(self, t: Space, part: SubstituteOf) -> object:
+        return self.value
 
     def rebuild(self, e: Emitter) -> str:
         value = self.value

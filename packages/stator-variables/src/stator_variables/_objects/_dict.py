@@ -15,7 +15,7 @@ from stator_variables._emitter import Emitter, filled, made_empty, namespace_of
 from stator_variables._objects._keys import HashedTracker, runs_user_code
 from stator_variables._space import Space
 from stator_variables._trace._capture_state import Phase
-from stator_variables._tracker import DELETED, MISSING, ArgumentOf, VariableTracker
+from stator_variables._tracker import DELETED, MISSING, ArgumentOf, SubstituteOf, VariableTracker
 from stator_variables._trackers import NONE, is_none, is_self_contained
 
 DictEntries = dict[Any, tuple[Any, Any]]
@@ -57,6 +57,11 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
         if self.cls is not dict:
             return MISSING
         return {key.constant(): part(value) for key, value in t.items(self)}
+
+    def substitute(self, t: Space, part: SubstituteOf) -> object:
+        if self.cls is not dict:
+            return MISSING
+        return {part(key): part(value) for key, value in t.items(self)}
 
     def rebuild(self, e: Emitter) -> str:
         if self.owner is not None:

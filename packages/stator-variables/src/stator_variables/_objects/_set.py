@@ -26,7 +26,15 @@ from stator_variables._objects._keys import HashedTracker, runs_user_code
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._trace._capture_state import Phase
-from stator_variables._tracker import MISSING, KeyOf, VariableTracker, is_a, is_pending, made_of
+from stator_variables._tracker import (
+    MISSING,
+    KeyOf,
+    SubstituteOf,
+    VariableTracker,
+    is_a,
+    is_pending,
+    made_of,
+)
 
 CREATING = frozenset({"copy", "union", "intersection", "difference", "symmetric_difference"})
 """Steps that make the set, from all of their operands; the others change it."""
@@ -72,6 +80,13 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
         if not isinstance(self.cls.__hash__, WrapperDescriptorType):
             return MISSING
         return frozenset(self.entries)
+
+    def substitute(self, t: Space, part: SubstituteOf) -> object:
+        if self.cls not in (set, frozenset):
+            return MISSING
+        if all(item.is_known for item in self.entries.values()):
+            return made_again(t, self)  # in its order
+        return self.cls([part(item) for item in self.entries.values()])
 
     def fills_by_user_code(self, t: Space) -> bool:
         """Return True if filling it hashes items in the program: see `DictTracker`."""

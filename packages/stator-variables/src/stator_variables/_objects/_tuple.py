@@ -20,6 +20,7 @@ from stator_variables._tracker import (
     MISSING,
     ArgumentOf,
     KeyOf,
+    SubstituteOf,
     VariableTracker,
     is_a,
     is_pending,
@@ -40,6 +41,11 @@ class SequenceTracker(VariableTracker, references=("items",)):
     def __init__(self, items: Iterable[Any], cls: type | None = None) -> None:
         self.items = list(items)
         self.cls = cls or self.base
+
+    def substitute(self, t: Space, part: SubstituteOf) -> object:
+        if self.cls not in (list, tuple):
+            return MISSING
+        return self.cls([part(item) for item in self.items])
 
     def contents(self, t: Space) -> Sized:
         """Return what is counted as the length."""
