@@ -107,6 +107,7 @@ class Heap:
                 continue
             if not self.is_of_made(vt.source):
                 groups.setdefault(id(vt.cls), []).append(vt.source)
+
         known: set[int | None] = {*found}
         for read in self.repeated if classes else ():
             for cls, source, identity in read():
