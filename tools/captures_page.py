@@ -26,7 +26,7 @@ LEAD = (
     "breaks there, and the answer is the same: "
     "`integration_tests/corpora/test_without_captures.py` compares programs with plain Python "
     "while all are off, random halves, and each one alone. "
-    '`options={"without": ["library.random", "operators"]}` switches off captures and folders of '
+    '`options={"without": ["library.enums", "operators"]}` switches off captures and folders of '
     'them, `["*"]` all; the captures of installed distributions have the names of their modules. '
     "`stator.list_captures()` has all names, and `stator.bisect` finds those at fault."
 )

@@ -8,9 +8,11 @@ feature if its code has one of the names that the packages give to it (``FEATURE
 modules, classes, functions, fields and arguments, defined or used, but not words of comments and
 texts. Names of torch and Python, such as ``torch.is_inference_mode_enabled`` and ``warnings.warn``,
 are not meant: they state what happens, not how it is captured. Nor are hooks that existed before
-the trace, hooks of classes, and those of backward passes that are captured (compiled autograd).
-Random streams are no feature here yet: they have no owner. What a package exports
-(``__init__``) and lists (``_registry``) is not counted.
+the trace, hooks of classes, and those of backward passes that are captured (compiled autograd). Of
+random streams, three things are not meant: operators that draw (``may_draw``), the slot for
+operators that are given a generator (``WITH_GENERATOR``), and what keeps the process as it is while
+a compiler or the oracle runs. What a package exports (``__init__``) and lists (``_registry``) is
+not counted.
 """
 
 from __future__ import annotations
@@ -33,6 +35,9 @@ FEATURES = {
     r"|hooks_in_graph|hook_outside|place_hook|pass(es)?(_backward)?_hooks|_module_hooks",
     "inference mode": r"InferenceMode|InferenceTracker|as_inference|^_inference(_mode|_views)?$"
     r"|(enter|exit)_inference",
+    "random streams": r"(^|_)streams$|saved_stream|stream_?(states|order)|seeding|_torch_generators"
+    r"|^(is_)?drawn$|drawn_(number|tensor|integer)|Drawn(Source|Tensor)|draws?_ahead|draws_numbers"
+    r"|Random_?Steps|_numpy_random|^_random$",
     "warnings of the program": r"give_warning|GivenWarning|WarningCapture|CapturedWarning"
     r"|WarningReplay|with_warnings|^_warnings$|_warning_(capture|replay)",
 }

@@ -127,6 +127,57 @@ def _always() -> Any:
     torch.set_warn_always(False)
 
 
+# -- state that kernels read, set among warnings ---------------------------------------------------
+def of_an_operator_under_flags(x: Tensor) -> Tensor:
+    with FLAGS(enabled=False, allow_tf32=None):
+        return F.mse_loss(x, x[:1])
+
+
+def of_operators_on_both_sides_of_flags(x: Tensor) -> Tensor:
+    y = F.mse_loss(x, x[:1])
+    with FLAGS(enabled=False, allow_tf32=None):
+        y = y + F.l1_loss(x, x[:1])
+    return y * F.smooth_l1_loss(x, x[:1])
+
+
+def of_queries_around_an_operator(x: Tensor) -> Any:
+    with FLAGS(enabled=False, allow_tf32=None):
+        first = torch.is_autocast_cpu_enabled()
+    y = x + 1
+    with FLAGS(enabled=False, allow_tf32=None):
+        second = torch.is_autocast_cpu_enabled()
+    return y, first, second
+
+
+def of_a_query_without_operators(x: Tensor) -> Any:
+    with FLAGS(enabled=False, allow_tf32=None):
+        return x.dim(), torch.is_autocast_cpu_enabled()
+
+
+FLAGS: Any = torch.backends.mkldnn.flags
+UNDER_FLAGS = (
+    of_an_operator_under_flags,
+    of_operators_on_both_sides_of_flags,
+    of_queries_around_an_operator,
+    of_a_query_without_operators,
+)
+
+
+@pytest.mark.parametrize(
+    ("backend", "fullgraph"), [("eager", True), ("aot_eager", False), ("aot_eager", True)]
+)
+@pytest.mark.parametrize("fn", UNDER_FLAGS, ids=lambda fn: fn.__name__)
+def test_warnings_go_through_state_that_is_set_between_operators(
+    fn: Callable[[Tensor], Any], backend: str, fullgraph: bool
+) -> None:
+    expected = said(fn, X, "always")
+    assert expected
+    compiled = stator.compile(fn, backend=backend, fullgraph=fullgraph)
+    for _ in range(3):
+        assert said(compiled, X, "always") == expected
+        assert torch.backends.mkldnn.enabled
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("fn", PROGRAMS, ids=lambda fn: fn.__name__)
 def test_each_call_says_what_plain_python_says(fn: Callable[[Tensor], Any], backend: str) -> None:

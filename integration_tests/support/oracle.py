@@ -27,7 +27,7 @@ import stator
 import torch
 from stator_guards import RecompileLimitWarning
 
-from integration_tests.corpora.models import Call
+from integration_tests.support.arguments import Call
 from integration_tests.support.description import (
     EXACT,
     Description,

@@ -60,7 +60,7 @@ def test_sizes_add_up_to_the_nodes_of_each_package() -> None:
 def test_names_are_those_of_the_package() -> None:
     named = captures.divide(ROOT).captures
     assert {
-        "library.random",
+        "library.random.python",
         "objects.list_methods",
         "operators.cond",
         "builtin.values",

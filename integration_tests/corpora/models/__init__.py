@@ -7,9 +7,10 @@ from integration_tests.corpora.models._families import FAMILIES
 from integration_tests.corpora.models._language import LANGUAGE
 from integration_tests.corpora.models._libraries import LIBRARIES
 from integration_tests.corpora.models._plain import PLAIN
-from integration_tests.corpora.models._sample import Call, Item
+from integration_tests.corpora.models._sample import Item
 from integration_tests.corpora.models._signal import SIGNAL
 from integration_tests.corpora.models._training import make_training, train
+from integration_tests.support.arguments import Call
 
 __all__ = ["FAMILIES", "LIBRARIES", "SHALLOW", "ZOO", "Call", "Item", "make_training", "train"]
 

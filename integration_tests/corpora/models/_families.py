@@ -10,7 +10,8 @@ import attrs
 import torch
 import transformers
 
-from integration_tests.corpora.models._sample import Call, Item, tokens
+from integration_tests.corpora.models._sample import Item, tokens
+from integration_tests.support.arguments import Call
 
 DECODERS = """
 GPTNeo GPTNeoX GPTJ Bloom Falcon Gemma2 Qwen3 Qwen3Moe Olmo Olmo2 Olmoe Phi3 StableLm Starcoder2

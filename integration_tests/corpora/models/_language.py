@@ -6,7 +6,8 @@ from typing import Any
 
 import transformers
 
-from integration_tests.corpora.models._sample import Call, Item, tokens, unmasked
+from integration_tests.corpora.models._sample import Item, tokens, unmasked
+from integration_tests.support.arguments import Call
 
 WIDTH, HEADS, VOCABULARY = 32, 4, 99
 

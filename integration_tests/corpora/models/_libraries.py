@@ -17,7 +17,7 @@ import attrs
 import torch
 from torch import Tensor, rand, randint, randn
 
-from integration_tests.corpora.models._sample import Call
+from integration_tests.support.arguments import Call
 
 _Args = Callable[[int], tuple[Any, ...]]
 

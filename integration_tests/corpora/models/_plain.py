@@ -6,7 +6,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from integration_tests.corpora.models._sample import Call, Item
+from integration_tests.corpora.models._sample import Item
+from integration_tests.support.arguments import Call
 
 
 class Recurrent(nn.Module):

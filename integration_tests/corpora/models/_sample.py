@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
 
 import attrs
 import torch
 
-
-@attrs.frozen
-class Call:
-    """The arguments of one call of a model."""
-
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = attrs.field(factory=dict)
+from integration_tests.support.arguments import Call
 
 
 @attrs.frozen

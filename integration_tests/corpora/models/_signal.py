@@ -7,7 +7,8 @@ from typing import Any
 import torch
 import transformers
 
-from integration_tests.corpora.models._sample import Call, Item, tokens
+from integration_tests.corpora.models._sample import Item, tokens
+from integration_tests.support.arguments import Call
 
 WIDTH, HEADS = 32, 4
 

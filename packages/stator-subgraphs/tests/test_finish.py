@@ -6,6 +6,7 @@ import operator
 
 import torch
 from stator_subgraphs import OutputGraph
+from stator_subgraphs._outer_value import symbol_value
 from stator_subgraphs.conformance import Driver, FixedLocations
 from torch._guards import CompileId
 
@@ -49,7 +50,9 @@ def test_a_symbol_stays_while_a_shape_mentions_it(driver: Driver) -> None:
 
 def test_a_size_is_an_input_without_its_tensor(driver: Driver) -> None:
     x = driver.input("x", torch.ones(4), "dynamic")
-    size = driver.recorder._state.root.symbol(next(iter(driver.recorder._state.root.symbols)))
+    size = symbol_value(
+        driver.recorder._state.root, next(iter(driver.recorder._state.root.symbols))
+    )
     captured = driver.finish(driver.call(torch.ones, size))
     assert x.example.dim() == 1
     assert [str(item.source) for item in captured.inputs] == ["x.size(0)"]

@@ -17,7 +17,7 @@ from stator_variables import ConstantTracker, LazyTracker, Space, VariableTracke
 
 CACHES = {
     "iterators": "of a dict: it notifies them of changes, and does not keep them alive",
-    "is_new": "a mark of leaves",
+    "connect": "a mark of leaves",
     "connected": "values of the graph and a count",
     "placement": "a placement of torch",
     "before": "of tensors, a value of the graph",

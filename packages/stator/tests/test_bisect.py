@@ -128,7 +128,7 @@ def test_capture_with_a_wrong_handler_is_named() -> None:
     right = stator.bisect(program, args, backends=[])
     assert (right.first, right.captures) == (None, ())
     planted: dict[Any, str] = {
-        random.Random.random: "library.random",
+        random.Random.random: "library.random.python",
         list.__len__: "objects.list_methods",
     }
     for function, capture in planted.items():

@@ -31,7 +31,7 @@ from stator_subgraphs._operators._all import OPERATORS
 from stator_subgraphs._operators._checkpoint_calls import CHECKPOINTS
 from stator_subgraphs._operators._transform_targets import TRANSFORM_RESULTS, TRANSFORMS
 from stator_subgraphs._output_graph import OutputGraph
-from stator_subgraphs._random import is_of_torch, node_may_draw
+from stator_subgraphs._random_operator import is_of_torch, node_may_draw
 from stator_subgraphs._scope import BodyScope
 from stator_subgraphs._value_check import CHECKS, bodies_of, calls_in, may_raise, name_of
 from stator_subgraphs._warning_capture import computes_nothing, quiet, with_messages

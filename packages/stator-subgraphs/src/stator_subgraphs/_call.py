@@ -18,7 +18,8 @@ from stator_subgraphs._captured_graph import Body
 from stator_subgraphs._fake import MODE_CALLS, has_body, reading_scalars, refuse_wrappers, run
 from stator_subgraphs._fake_kernel import CALLERS, add_fake_kernels
 from stator_subgraphs._mutation import NodeTarget, Watched, called, may_write, storage_of
-from stator_subgraphs._random import undisturbed
+from stator_subgraphs._outer_value import local_value, part_of
+from stator_subgraphs._random_operator import undisturbed
 from stator_subgraphs._refusal import (
     Operation,
     refuse,
@@ -154,7 +155,7 @@ def _operation(
 
 
 def _refuse_raising_after_write(state: GraphState, node: Node) -> None:
-    if state.root.lasting and (node.meta.get("caught") or may_raise(node)):
+    if state.root.facts.lasting and (node.meta.get("caught") or may_raise(node)):
         raise Unsupported("operator-error", f"{name_of(node)}: what was written stays if it raises")
 
 
@@ -288,7 +289,9 @@ def _write_down(
     tracer = state.current
 
     def leaf(item: object) -> Any:
-        return tracer.local(item).node if type(item) is GraphValue else constant_argument(item)
+        if type(item) is not GraphValue:
+            return constant_argument(item)
+        return local_value(tracer, item).node
 
     op = "call_method" if isinstance(target, str) else "call_function"
     node = tracer.node(op, target, rebuild(tuple(args), leaf), rebuild(kwargs, leaf))
@@ -301,7 +304,7 @@ def _write_down(
         node.meta["unbacked_bindings"] = bindings
         tracer.bind_unbacked(bindings, traced)
         if isinstance(example, Tensor):
-            tracer.births[node] = (example.size(), example.stride())
+            tracer.facts.births[node] = (example.size(), example.stride())
         state.journal.record(lambda: _forget_memos(state))
     return traced
 
@@ -325,15 +328,15 @@ def _forget_memos(state: GraphState) -> None:
 
 def _note_write(state: GraphState, node: Node, changed: list[Tensor]) -> None:
     tracer = state.current
-    tracer.effects.add(node)
-    tracer.written.extend(changed)
+    tracer.facts.effects.add(node)
+    tracer.facts.written.extend(changed)
     node.meta["writes"] = frozenset(map(storage_of, changed))
 
     def undo() -> None:
-        tracer.effects.discard(node)
-        start = len(tracer.written) - len(changed)
-        state.stale.extend(tracer.written[start:])  # some may have been made again since
-        del tracer.written[start:]
+        tracer.facts.effects.discard(node)
+        start = len(tracer.facts.written) - len(changed)
+        state.stale.extend(tracer.facts.written[start:])  # some may have been made again since
+        del tracer.facts.written[start:]
 
     state.journal.record(undo)
 
@@ -345,7 +348,7 @@ def _is_lasting(operation: Operation, written: Tensor) -> bool:
 
 
 def _note_mode(state: GraphState, node: Node, undo: Any) -> None:
-    state.current.effects.add(node)
+    state.current.facts.effects.add(node)
     node.meta["sets_state"] = True
     state.mode_undo.append(undo)
     state.journal.record(state.leave_last_mode)
@@ -354,8 +357,8 @@ def _note_mode(state: GraphState, node: Node, undo: Any) -> None:
 def project(state: GraphState, traced: GraphValue, index: object) -> GraphValue:
     """Return a part of a result. Its node has the line that uses the part first."""
     tracer = state.current
-    known = (tracer.local(traced).node, index) in tracer.parts
-    part = tracer.part(traced, index)
+    known = (local_value(tracer, traced).node, index) in tracer.parts
+    part = part_of(tracer, traced, index)
     if not known:
         state.annotate(part.node, part.example)
         part.node.meta["source_fn_stack"] = [

@@ -13,6 +13,7 @@ from stator_variables import GraphValue
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
 
+from stator_subgraphs._outer_value import is_computed
 from stator_subgraphs._tracer import SubgraphTracer
 
 
@@ -141,4 +142,4 @@ class Body:
 
     def computes(self, traced: GraphValue) -> bool:
         """Return True if the outer graph can have this value only as an output of the body."""
-        return self.tracer.computes(traced)
+        return is_computed(self.tracer, traced)

@@ -14,6 +14,7 @@ from torch.fx import Node
 from torch.utils._sympy.functions import PowByNatural
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
+from stator_subgraphs._outer_value import symbol_value
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import rebuild
 from stator_subgraphs._symbol import SymbolicTypes, expression_of, symbols_of
@@ -27,7 +28,7 @@ def constant_of(state: GraphState, traced: GraphValue) -> object:
     if not isinstance(example, torch.SymFloat) and not inexact:
         return example.node.pytype(example)
     for symbol in symbols_of(example):
-        if (bound := state.current.symbol(symbol)) is not None:
+        if (bound := symbol_value(state.current, symbol)) is not None:
             bound.example.node.pytype(bound.example)
     return _value(traced.node, {})
 

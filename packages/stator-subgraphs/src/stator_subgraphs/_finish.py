@@ -19,6 +19,7 @@ from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
 from stator_subgraphs._captured_graph import CapturedGraph, CapturedModule
 from stator_subgraphs._input import Inputs
+from stator_subgraphs._outer_value import local_value
 from stator_subgraphs._separate_history import separate_histories
 from stator_subgraphs._shape_guard import ShapeGuards
 from stator_subgraphs._state import GraphState
@@ -59,7 +60,7 @@ def captured_graph(
     # nothing is taken back any more, and its records are what makes cycles
     state.journal.undo.clear()
     root = state.root
-    results = tuple(root.local(traced).node for traced in outputs)
+    results = tuple(local_value(root, traced).node for traced in outputs)
     separate_histories(state, results)
     root.graph.output(results)
     if has_deferred_asserts(state):
@@ -136,7 +137,7 @@ def prune(tracer: SubgraphTracer) -> None:
     """Drop nodes that nothing uses, that cannot fail and that change nothing. An operator of the
     program is none of these: it may raise at run time, or draw random numbers."""
     for node in reversed(tracer.graph.nodes):
-        if not node.users and is_droppable(node) and node not in tracer.effects:
+        if not node.users and is_droppable(node) and node not in tracer.facts.effects:
             tracer.graph.erase_node(node)
 
 

@@ -73,12 +73,13 @@ EFFECTS = frozenset(
 
 def _only_computes(state: GraphState, node: Node) -> bool:
     tracer = state.root
+    facts = tracer.facts
     is_call = node.op in ("call_function", "call_method")
     return (
         is_call
         and not EFFECTS.intersection(node.meta)
         and node in tracer.values
-        and not any(node in table for table in (tracer.effects, tracer.births, tracer.called))
+        and not any(node in table for table in (facts.effects, facts.births, tracer.called))
         and node not in tracer.boxes
     )
 

@@ -194,7 +194,7 @@ class Inputs:
         return traced
 
     # -- what the entry computes before the graph runs ---------------------------------------------
-    def drawn_integer(self, source: Source) -> GraphValue:
+    def entry_integer(self, source: Source) -> GraphValue:
         """A symbol without a hint, which no guard can use."""
         with self.state.env.ignore_fresh_unbacked_symbols():  # the placeholder binds it
             number = self.state.env.create_unbacked_symint()
@@ -202,13 +202,13 @@ class Inputs:
         self.described[traced.node] = GraphInput(source, number, "number")
         return self.memoize(source, traced)
 
-    def drawn_tensor(
+    def entry_tensor(
         self, source: Source, example: Tensor, kind: Literal["tensor", "float"] = "tensor"
     ) -> GraphValue:
         """A tensor that no other value shares memory with, by a fake that is like it."""
         traced = self._placeholder(source.name, example, TorchSource(source))
         self.described[traced.node] = GraphInput(source, example, kind)
-        self.state.root.births[traced.node] = example.size(), example.stride()
+        self.state.root.facts.births[traced.node] = example.size(), example.stride()
         traced.node.meta["holds_number"] = kind == "float"
         return traced
 

@@ -56,7 +56,7 @@ def moment_of(t: Space, state: GraphState, changes: ReadableChanges) -> Moment |
     heap, lifetimes = t.heap, t.lifetimes
     identities = heap.assumed_distinct, heap.named
     ends = lifetimes.observable, lifetimes.ended_locals, lifetimes.assumed_unobserved
-    graph = state.root.written, state.held, state.differentiated
+    graph = state.root.facts.written, state.held, state.differentiated
     counted = (*identities, *ends, *graph)
 
     modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), state.keeps_history

@@ -49,7 +49,8 @@ from stator_subgraphs._input import Inputs
 from stator_subgraphs._location import Location
 from stator_subgraphs._merge import merge
 from stator_subgraphs._mutation import NodeTarget, storage_of
-from stator_subgraphs._random import is_pure, may_have_drawn, node_may_draw
+from stator_subgraphs._outer_value import local_value
+from stator_subgraphs._random_operator import is_pure, may_have_drawn, node_may_draw
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
 from stator_subgraphs._state import GraphState, hold
@@ -150,15 +151,15 @@ class OutputGraph:
         with self._state.placed(), self._state.at_root():
             return self._inputs.opaque(source, value, hint)
 
-    def drawn_number(self, source: Source, kind: type) -> GraphValue:
+    def entry_number(self, source: Source, kind: type) -> GraphValue:
         """An int or float that the entry computes before the graph runs: a symbol without a
         hint."""
         with self._state.placed(), self._state.at_root():
             if kind is int:
-                return self._inputs.drawn_integer(source)
+                return self._inputs.entry_integer(source)
             with self._state.mode:
                 example = torch.empty((), dtype=torch.float64, device="cpu")
-            wrapped = self._inputs.drawn_tensor(source, example, "float")
+            wrapped = self._inputs.entry_tensor(source, example, "float")
             item = self.read_number(wrapped)
             self._state.root.note_box(item, wrapped)
             return item
@@ -172,14 +173,14 @@ class OutputGraph:
         with self._state.placed():
             return read_number(self._state, traced)
 
-    def drawn_tensor(
+    def entry_tensor(
         self, source: Source, target: NodeTarget, args: Args, kwargs: Kwargs
     ) -> GraphValue:
         """A tensor that the entry computes before the graph runs, like that of
         `target(*args, **kwargs)`."""
         with self._state.placed(), self._state.at_root():
             example = propagated(self._state, target, args, kwargs)
-            return self._inputs.drawn_tensor(source, example)
+            return self._inputs.entry_tensor(source, example)
 
     def memory_of(self, example: torch.Tensor) -> int:
         """Return the number by which nodes name the memory of a tensor (`writes`)."""
@@ -220,7 +221,7 @@ class OutputGraph:
         """Return True if autograd may have saved this tensor: a value with gradients was computed
         from it."""
         tracer = self._state.current
-        given = (user.meta.get("example_value") for user in tracer.local(traced).node.users)
+        given = (user.meta.get("example_value") for user in local_value(tracer, traced).node.users)
         return tracer is not self._state.root or any(
             x.requires_grad for example in given for x in tensors_in(example)
         )
@@ -235,7 +236,7 @@ class OutputGraph:
 
     def keep_apart(self, traced: GraphValue) -> None:
         """A rollback leaves this: it costs speed, not correctness."""
-        self._state.current.local(traced).node.meta["apart"] = True
+        local_value(self._state.current, traced).node.meta["apart"] = True
 
     def end_with_backward(self, traced: GraphValue) -> None:
         """A rollback leaves this, too."""
@@ -259,7 +260,7 @@ class OutputGraph:
         node.meta["differentiates"] = True
         if is_freed:
             node.meta["frees_history"] = True
-        state.current.effects.add(node)
+        state.current.facts.effects.add(node)
         state.journal.record(lambda: state.stale.extend(leaf.example for leaf in leaves))
 
     # -- operators ---------------------------------------------------------------------------------

@@ -83,11 +83,12 @@ class Renewal:
         moved = {storage_of(old): storage_of(new) for old, new in self.replaced.values()}
         if not moved:
             return
-        for node in tracer.effects:
+        facts = tracer.facts
+        for node in facts.effects:
             if "writes" in node.meta:
                 written = node.meta["writes"]
                 node.meta["writes"] = frozenset(moved.get(each, each) for each in written)
-        tracer.written[:] = [self.replaced.get(id(one), (one, one))[1] for one in tracer.written]
+        facts.written[:] = [self.replaced.get(id(one), (one, one))[1] for one in facts.written]
 
     def _lifted(self, tracer: SubgraphTracer, traced: GraphValue, outer: Node) -> None:
         if outer in self.renewed and tracer.parent is not None:
@@ -113,7 +114,7 @@ class Renewal:
                 self.state.held[str(node.target)], static_shapes=True
             )
         if "unbacked_bindings" in node.meta:
-            return blank_like(traced.example, tracer.births.get(node))
+            return blank_like(traced.example, tracer.facts.births.get(node))
         if node in tracer.called:
             return self._body(tracer.called[node])
         args, kwargs = self._arguments(tracer, node.args), self._arguments(tracer, node.kwargs)
@@ -125,8 +126,9 @@ class Renewal:
         return self._arguments(tracer, tracer.graph.output_node().args[0])
 
     def _input(self, tracer: SubgraphTracer, traced: GraphValue) -> Any:
-        if tracer.parent is not None or traced.node in tracer.births:  # no real one is at hand
-            return blank_like(traced.example, tracer.births.get(traced.node))
+        births = tracer.facts.births
+        if tracer.parent is not None or traced.node in births:  # no real one is at hand
+            return blank_like(traced.example, births.get(traced.node))
         record = self.inputs.record_of(traced.node)
         assert record.context is not None
         return self.inputs.fake(record.origin, record.real, record.context, record.static)

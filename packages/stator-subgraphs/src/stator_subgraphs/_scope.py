@@ -21,6 +21,7 @@ from stator_variables import GraphValue
 from stator_subgraphs._captured_graph import Body, CapturedModule
 from stator_subgraphs._finish import held_by, prune, unused
 from stator_subgraphs._mutation import storage_of
+from stator_subgraphs._outer_value import is_computed, local_value, symbol_value
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import tensors_in
 from stator_subgraphs._symbol import symbols_of
@@ -53,14 +54,14 @@ class BodyScope:
         if self.state.current is not self.tracer:
             raise InternalError("an argument for a body that is not the innermost one")
         outer = (
-            self.tracer.parent.local(value)
+            local_value(self.tracer.parent, value)
             if isinstance(value, GraphValue) and self.tracer.parent
             else None
         )
         example = value if outer is None else outer.example
         inner = self.tracer.placeholder(hint, example, explicit=True)
         if isinstance(example, torch.Tensor):
-            self.tracer.births[inner.node] = (example.size(), example.stride())
+            self.tracer.facts.births[inner.node] = (example.size(), example.stride())
 
         self._arguments.append(outer)
         self.state.journal.record(self._arguments.pop)
@@ -76,7 +77,7 @@ class BodyScope:
         """End the body with these flat outputs, traced or constant, and go on in the graph
         around."""
         local = [
-            self.tracer.local(value) if isinstance(value, GraphValue) else value
+            local_value(self.tracer, value) if isinstance(value, GraphValue) else value
             for value in outputs
         ]
         self._lift_symbols()
@@ -104,15 +105,16 @@ class BodyScope:
         """End the body; it gives those of the candidates that are computed in it, each once. They
         represent parts of what the operator gives, when it is recorded with this body."""
         mine = (self.tracer.graph, *self.tracer.bodies)
-        inside = [self.tracer.local(traced) for traced in candidates if traced.node.graph in mine]
-        computed = {value.node: value for value in inside if self.tracer.computes(value)}
+        own = (traced for traced in candidates if traced.node.graph in mine)
+        inside = [local_value(self.tracer, traced) for traced in own]
+        computed = {value.node: value for value in inside if is_computed(self.tracer, value)}
         return self.close(list(computed.values()))
 
     def _lift_symbols(self) -> None:
         """The symbols of explicit arguments, unless one of the arguments is the symbol itself."""
         for node in self.tracer.placeholders[: self.tracer.explicit]:
             for symbol in symbols_of(node.meta["example_value"]):
-                self.tracer.symbol(symbol)
+                symbol_value(self.tracer, symbol)
 
     def _leave(self, results: Sequence[object]) -> None:
         parent = self.tracer.parent
@@ -137,7 +139,7 @@ class BodyScope:
         pairs that share storage."""
         inputs = [node.meta["example_value"] for node in self.tracer.placeholders]
         inner, outer = _storages(inputs), _storages(outputs)
-        dirty = {storage_of(tensor) for tensor in self.tracer.written}
+        dirty = {storage_of(tensor) for tensor in self.tracer.facts.written}
         written = tuple(sorted({position for position, storage in inner if storage in dirty}))
         aliased = tuple((o, i) for o, given in outer for i, taken in inner if given == taken)
         pairs = itertools.combinations(outer, 2)

@@ -56,7 +56,6 @@ from stator_variables._runtime._finalizers import (
 )
 from stator_variables._runtime._message_filter import filtered
 from stator_variables._runtime._release_check import release_check_source
-from stator_variables._runtime._stream_states import saved_stream
 from stator_variables._runtime._support import (
     forget_class,
     give_warning,
@@ -91,7 +90,7 @@ from stator_variables._tensors._torch_calls import argument, from_traced, record
 from stator_variables._tensors._torch_state import SETTERS as STATE_SETTERS
 from stator_variables._tensors._torch_state import Setter, sets_state_of_kernels
 from stator_variables._trace._capture_state import CaptureState, Phase
-from stator_variables._trace._drawn import Step, Streams, is_drawn, lines_of
+from stator_variables._trace._entry_calls import EntryCall, EntryCalls, is_entry_value, lines_of
 from stator_variables._trace._equal_objects import EqualObjects
 from stator_variables._trace._graph import (
     RUNS_NATIVELY,
@@ -106,7 +105,13 @@ from stator_variables._trace._graph import (
 from stator_variables._trace._heap import owner_of
 from stator_variables._trace._journal import Journal
 from stator_variables._trace._late_import import LateImport, LateImports
-from stator_variables._trace._optimizer_state import MadeState, states_made
+from stator_variables._trace._optimizer_state import (
+    SCHEDULED,
+    MadeState,
+    is_of_optimizer,
+    is_scheduled,
+    states_made,
+)
 from stator_variables._trace._overrides import Overrides
 from stator_variables._trace._policy import Policy, RetraceLimit
 from stator_variables._trace._progress import Progress
@@ -219,9 +224,9 @@ __all__ += [
     "mark_levels",
     "with_tangent",
 ]
-__all__ += ["MadeState", "states_made"]
-# streams of random numbers
-__all__ += ["Step", "Streams", "is_drawn", "lines_of", "saved_stream"]
+__all__ += ["SCHEDULED", "MadeState", "is_of_optimizer", "is_scheduled", "states_made"]
+# native calls of an entry beside its graph
+__all__ += ["EntryCall", "EntryCalls", "is_entry_value", "lines_of"]
 # what a trace becomes
 __all__ += ["Dim", "GraphRecorder", "GraphValue", "from_traced", "record"]
 __all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StaysInGraph", "StillRunning"]

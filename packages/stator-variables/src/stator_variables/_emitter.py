@@ -25,7 +25,7 @@ from stator_variables._runtime._contents import plain_lookup
 from stator_variables._runtime._support import base_of_c, living
 from stator_variables._space import Space
 from stator_variables._trace._capture_state import Phase
-from stator_variables._trace._drawn import is_drawn
+from stator_variables._trace._entry_calls import is_entry_value
 from stator_variables._tracker import DELETED, VariableTracker, is_pending, real_of, source_of
 
 
@@ -95,7 +95,7 @@ class Emitter:
             return source.expression(self)
         if type(source) is CapturedSource:
             return self.capture(source.held.get(), source.text)
-        if is_drawn(source):  # there when the lines of the steps have run
+        if is_entry_value(source):  # there when the calls were made
             return source.expression(self)
 
         if (known := self.loaded.get(source)) is None:

@@ -13,9 +13,15 @@ BY_NAME = "a function that is found by its name"
 """Functions whose module need not be imported."""
 ARRAY_OPERATOR = "an operator with an array of NumPy"
 """The handler gets the real operator as its first argument."""
-DRAW_AHEAD = "an operator that is given a generator"
+WITH_GENERATOR = "an operator that is given a generator"
 """The handler gets the operator as its first argument. MISSING: the generator is one of torch's
 own, and the handler has taken it out of the keywords."""
+READ_OF_NUMBER = "a number that is read from a tensor, and computed with"
+"""The handler returns True in code that only computes with it: the number is a symbol of the
+graph."""
+BRANCH_ON_DATA = "a branch on data, of which one side raises"
+"""The handler gets a tensor or a symbolic number. It returns the truth that the graph checks, or
+None."""
 ORIGINAL = "__stator_original__"
 """The key, in the globals of a wrapper, of the function that it was made for. `functools.wraps`
 copies attributes, and no globals."""

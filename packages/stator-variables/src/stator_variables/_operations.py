@@ -84,6 +84,10 @@ class Operations(ABC):
         """`vt[key]` for a tensor."""
 
     @abstractmethod
+    def specialise(self, vt: Any) -> Any:
+        """Return the value of a symbolic number, which is a constant from here on."""
+
+    @abstractmethod
     def get_class_item(self, cls_vt: VariableTracker, key: VariableTracker) -> Result:
         """`cls[key]`"""
 
@@ -216,7 +220,19 @@ class Operations(ABC):
 
     # -- operators of torch ------------------------------------------------------------------------
     @abstractmethod
-    def draw_ahead(self, target: object, args: Args, kwargs: Kwargs) -> Result:
+    def number_of_scalar(self, vt: VariableTracker) -> VariableTracker:
+        """Return the number of Python that torch takes a number of NumPy for."""
+
+    @abstractmethod
+    def number_of_array(self, vt: VariableTracker) -> VariableTracker:
+        """Return the number that an array is for operators; the array itself where it is none."""
+
+    @abstractmethod
+    def bound_of_slice(self, part: VariableTracker) -> VariableTracker:
+        """Return a bound of a slice as a number, where it is a tensor."""
+
+    @abstractmethod
+    def call_with_generator(self, target: object, args: Args, kwargs: Kwargs) -> Result:
         """Draw what an operator gives from the program's generator `kwargs["generator"]`.
 
         MISSING for one of torch's own generators, which the graph draws from; `kwargs` is then

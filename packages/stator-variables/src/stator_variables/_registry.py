@@ -46,8 +46,8 @@ from stator_variables._library import (
     _logger_levels,
     _modes,
     _namespaces,
+    _number_reads,
     _numpy,
-    _numpy_random,
     _optimizers,
     _optree,
     _ordered_list,
@@ -55,13 +55,14 @@ from stator_variables._library import (
     _patterns,
     _pickling,
     _process_queries,
-    _random,
     _reduction,
     _scripted_function,
     _tensor_subclasses,
-    _torch_generators,
     _warnings,
 )
+from stator_variables._library._random import _numpy as _numpy_random
+from stator_variables._library._random import _python as _python_random
+from stator_variables._library._random import _torch as _torch_random
 from stator_variables._objects import (
     _cell,
     _class_methods,
@@ -102,7 +103,6 @@ from stator_variables._tensors import (
     _arrays_beside_tensors,
     _deep_copy,
     _differentiation,
-    _generators,
     _inputs,
     _marked_function,
     _packed_sequence,

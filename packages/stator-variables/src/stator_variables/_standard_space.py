@@ -8,8 +8,16 @@ import attrs
 from stator_bytecode import Result
 
 from stator_variables import _call_rules, _registry
-from stator_variables._handler_keys import ARRAY_OPERATOR, DRAW_AHEAD
-from stator_variables._objects import _dict_entries, _functions, _hashing, _substitutes, _wrap
+from stator_variables._handler_keys import ARRAY_OPERATOR, WITH_GENERATOR
+from stator_variables._objects import (
+    _dict_entries,
+    _functions,
+    _hashing,
+    _number,
+    _number_of_numpy,
+    _substitutes,
+    _wrap,
+)
 from stator_variables._protocols import (
     _attributes,
     _calls,
@@ -50,6 +58,10 @@ class StandardSpace(Space):
     iterate_array = _iteration.iterate_array
     length_of_tensor = _containers.length_of_tensor
     record_item = _torch_calls.record_item
+    specialise = _number.specialised
+    number_of_scalar = _number_of_numpy.number_of
+    number_of_array = _torch_calls.number_of_array
+    bound_of_slice = _torch_calls.bound_of_slice
     get_class_item = _operators.get_class_item
     operate_in_graph = _tensor_operators.operate
     operate_on_constants = _folding.operate
@@ -90,8 +102,8 @@ class StandardSpace(Space):
             raise self.unsupported("numpy", ARRAY_OPERATOR)
         return handler(self, [function, *operands], {})
 
-    def draw_ahead(self, target: object, args: Args, kwargs: Kwargs) -> Result:
-        handler = self.handlers.get(DRAW_AHEAD)
+    def call_with_generator(self, target: object, args: Args, kwargs: Kwargs) -> Result:
+        handler = self.handlers.get(WITH_GENERATOR)
         if handler is None:
-            raise self.unsupported("random-stream", DRAW_AHEAD)
+            raise self.unsupported("random-stream", WITH_GENERATOR)
         return handler(self, [target, *args], kwargs)

@@ -13,7 +13,7 @@ from stator_variables._runtime._support import as_subclass
 from stator_variables._space import Space
 from stator_variables._trace._graph import GraphValue
 from stator_variables._trace._overrides import Overrides
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, ArgumentOf, VariableTracker
 
 
 class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
@@ -23,7 +23,7 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
     - `had_grad`: if the program found a `.grad`, None until it reads it; `drops_grad`: it was set
       to None unread, ahead of all operations.
     - `history`: the `grad_fn` that the fake of an existing tensor began with.
-    - `is_new`: a leaf that the region makes.
+    - `connect`: of a leaf that the region makes (`is_new`), gives the value for operators.
     - `begun`: what the Machine saved ahead of the operator, for a result that stays in the graph.
     - `connected`: its data, these with its history, and the number of writes to them by then.
     """
@@ -31,7 +31,7 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
     base = torch.Tensor
     may_hold = False
     history: object = None
-    is_late = False  # read after the graph: see `_streams`
+    is_late = False  # read after the graph: see `_entry_values`
     grad: Any = MISSING
     had_grad: bool | None = None
     drops_grad: bool = False
@@ -39,7 +39,7 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
     # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
     node: object = None  # a tracker of its autograd node, where the program may read that
     tangent: Any = None  # the tracker of what `make_dual` was given
-    is_new: bool = False
+    connect: Callable[[Space, Any], GraphValue] | None = None
     begun: Any = None
     connected: tuple[GraphValue, GraphValue, int] | None = None
 
@@ -64,6 +64,13 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
 
     def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         return t.operate_in_graph(function, *operands)
+
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
+        return self.traced if self.connect is None else self.connect(t, self)
+
+    @property
+    def is_new(self) -> bool:
+        return self.connect is not None
 
     @property
     def traced(self) -> GraphValue:
@@ -164,6 +171,10 @@ class ArrayTracker(VariableTracker, references=("tensor",)):
 
     def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         return t.operate_on_arrays(function, *operands)
+
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
+        number = t.number_of_array(self)
+        return MISSING if number is self else part(number)
 
     def rebuild(self, e: Emitter) -> str:
         """An array over the memory of the tensor; what is no array is its one item."""

@@ -151,9 +151,19 @@ class VariableTracker:
         constants)."""
         return MISSING
 
-    def in_graph(self, t: Any) -> Any:
-        """An argument of a node for an object that operators take as it is; MISSING if they take
-        none."""
+    def hash_key(self, t: Any, part: "KeyOf") -> object:
+        """The key that stands for the value in dicts and sets (`tp_hash`); MISSING where its class
+        decides. `part` gives that of an item."""
+        return MISSING
+
+    def in_graph(self, t: Any, part: "ArgumentOf") -> Any:
+        """The form in which operators take the value, as an argument of a node; MISSING if they
+        take none. `part` gives that of an item."""
+        return MISSING
+
+    def substitute(self, t: Any, part: "SubstituteOf") -> object:
+        """A real object in the place of the value, for code in C that makes classes; MISSING where
+        the class of the value decides. `part` gives that of an item."""
         return MISSING
 
     # -- slots for iterators over this one ---------------------------------------------------------
@@ -188,6 +198,11 @@ class VariableTracker:
     def replay(self, e: Any) -> None:
         """Write the lines that do to an existing object what the traced code did to it."""
         raise e.refuse(self)
+
+
+KeyOf = Callable[[VariableTracker], object]
+ArgumentOf = Callable[[VariableTracker], Any]
+SubstituteOf = Callable[[VariableTracker], object]
 
 
 class LazyTracker:

@@ -1,9 +1,10 @@
 """The kinds of trackers that hold no others by position or key: what each stores while it is
 traced, and how a new one is turned back into source. Those of tensors are written in
-`_tensor_kinds`, and found here with the others."""
+`_tensor_kinds`, that of generators in `_generator_tracker`, and found here with the others."""
 
 import cmath
 import re
+import sys
 import types
 from collections.abc import Callable
 from types import FunctionType
@@ -11,25 +12,13 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import (
-    GeneratorFactory,
-    GeneratorState,
-    GeneratorStatus,
-    Result,
-    Resume,
-    Then,
-    layout_of_generator,
-)
-from stator_guards import Source
+from stator_bytecode import Result
+from stator_guards import Is, Source
 
-from stator_variables._emitter import (
-    Emitter,
-    StaysInGraph,
-    StillRunning,
-    filled,
-    made_empty,
-)
-from stator_variables._pure import PATHS
+from stator_variables._emitter import Emitter, StaysInGraph, filled, made_empty
+from stator_variables._generator_tracker import GeneratorTracker, generator_state, names_of
+from stator_variables._hash_key import Identity
+from stator_variables._pure import PATHS, is_number_of_numpy
 from stator_variables._runtime._literals import has_no_literal
 from stator_variables._runtime._support import found_again, make_function, unset
 from stator_variables._space import Space
@@ -44,13 +33,17 @@ from stator_variables._tracker import (
     DELETED,
     MISSING,
     Args,
+    ArgumentOf,
+    KeyOf,
     Kwargs,
+    SubstituteOf,
     VariableTracker,
     is_pending,
     made_of,
 )
 
 __all__ = ["ArrayTracker", "StorageTracker", "SubclassTracker", "TensorTracker"]
+__all__ += ["GeneratorTracker", "generator_state", "names_of"]
 
 
 class ConstantTracker(VariableTracker):
@@ -73,6 +66,18 @@ class ConstantTracker(VariableTracker):
     def constant(self) -> Any:
         return self.value
 
+    def hash_key(self, t: Space, part: KeyOf) -> object:
+        if self.value != self.value:  # a NaN is a key as that very object
+            t.guard(self.source, Is(self.value))
+        return self.value
+
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
+        value = self.value
+        return plain_number(t, value) if is_number_of_numpy(type(value)) else value
+
+    def substitute(self, t: Space, part: SubstituteOf) -> object:
+        return self.value
+
     def rebuild(self, e: Emitter) -> str:
         value = self.value
         if type(value) in _LITERALS and not has_no_literal(value):
@@ -91,7 +96,7 @@ class NumberTracker(VariableTracker):
     """A symbolic int, float or bool: a node with a SymInt, SymFloat or SymBool."""
 
     is_symbolic = True
-    is_late = False  # read after the graph: see `_streams`
+    is_late = False  # read after the graph: see `_entry_values`
     is_address: bool = False  # of memory: it must not become a constant
 
     def __init__(self, traced: GraphValue, cls: type) -> None:
@@ -101,6 +106,12 @@ class NumberTracker(VariableTracker):
 
     def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         return t.operate_in_graph(function, *operands)
+
+    def hash_key(self, t: Space, part: KeyOf) -> object:
+        return t.specialise(self)
+
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
+        return self.traced
 
     @property
     def example(self) -> Any:
@@ -174,6 +185,10 @@ class ScalarTracker(ConstantTracker):
     def constant(self) -> Any:
         return self.value
 
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
+        number: Any = t.number_of_scalar(self)
+        return number.traced if number.is_symbolic else super().in_graph(t, part)
+
 
 class SliceTracker(VariableTracker, references=("parts",)):
     """A slice with parts that need not be constants."""
@@ -185,6 +200,9 @@ class SliceTracker(VariableTracker, references=("parts",)):
 
     def constant(self) -> Any:
         return made_of(lambda parts: slice(*parts), (part.constant() for part in self.parts))
+
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
+        return slice(*(part(t.bound_of_slice(bound)) for bound in self.parts))
 
     def rebuild(self, e: Emitter) -> str:
         return e.bind(self, f"slice({e.listed(self.parts)})")
@@ -305,6 +323,12 @@ class ClassTracker(VariableTracker):
     def call(self, t: Space, args: Args, kwargs: Kwargs) -> Result:
         return t.construct(self, list(args), kwargs)
 
+    def hash_key(self, t: Space, part: KeyOf) -> object:
+        return Identity(self.real)
+
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
+        return self.value
+
     def get_item(self, t: Space, key: VariableTracker) -> Result:
         return t.get_class_item(self, key)
 
@@ -371,6 +395,14 @@ class BuiltinTracker(VariableTracker):
     def call(self, t: Space, args: Args, kwargs: Kwargs) -> Result:
         return t.call_builtin(self, args, kwargs)
 
+    def hash_key(self, t: Space, part: KeyOf) -> object:
+        if type(self.real) is types.CodeType:
+            return self.real  # equal to others of the same text
+        return Identity(self.real)
+
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
+        return self.value
+
     def describe(self) -> str:
         if issubclass(self.cls, types.ModuleType):  # which may have its own way to be read
             return (
@@ -380,43 +412,6 @@ class BuiltinTracker(VariableTracker):
 
     def rebuild(self, e: Emitter) -> str:
         return e.capture(self.value)
-
-
-class GeneratorTracker(VariableTracker, references=("state",)):
-    """A generator whose frame the Machine holds."""
-
-    cls = types.GeneratorType
-    steps_to_null = True
-
-    def __init__(self, state: GeneratorState) -> None:
-        self.state = state
-
-    def iter(self, t: Space) -> "GeneratorTracker":
-        return self
-
-    def next(self, t: Space) -> Result:
-        state = self.state
-        # In the place of C, which may be entered again.
-        if state.frame.hidden and state.status is GeneratorStatus.RUNNING:
-            raise t.unsupported(
-                "running-generator", "an iterator of C that is advanced while it runs"
-            )
-        return Resume(state, then=Then("next"))
-
-    def rebuild(self, e: Emitter) -> str:
-        """A generator object that stands where the traced one stood."""
-        if self.state.status is GeneratorStatus.RUNNING:
-            raise StillRunning(self.state, e.refuse(self))
-        if self.state.frame.hidden:  # it represents an iterator of C, of another class
-            raise e.refuse(self)
-        e.generators.append(self.state)
-        layout, values = layout_of_generator(self.state, lambda frame: frame.globals.real)
-        make = e.capture(GeneratorFactory(layout), f"make_{layout.raw.co_name}")
-        parts = "".join(f"{e.expr(value)}, " for value in values)
-        name = e.bind(self, f"{make}(({parts}))")
-        if (renamed := names_of(self.state)) is not None:
-            e.lines.append(f"{name}.__name__, {name}.__qualname__ = {renamed[0]!r}, {renamed[1]!r}")
-        return name
 
 
 class GraphFunction(VariableTracker):
@@ -443,6 +438,14 @@ class GraphFunction(VariableTracker):
         raise StaysInGraph(self.begun, e.refuse(self))
 
 
+def plain_number(t: Space, value: Any) -> object:
+    """Return the number of Python that torch takes a number of NumPy for."""
+    number = value.item()
+    if type(number) is int and number > sys.maxsize:
+        raise t.unsupported("graph-argument", f"{value!r}, which torch takes for no number")
+    return number
+
+
 def is_none(vt: VariableTracker | None) -> bool:
     return getattr(vt, "cls", None) is types.NoneType
 
@@ -450,21 +453,6 @@ def is_none(vt: VariableTracker | None) -> bool:
 def is_nan(value: Any) -> bool:
     """Return True for a number that, in a container, only the same object is equal to."""
     return type(value) in (float, complex) and cmath.isnan(value)
-
-
-def generator_state(vt: object) -> GeneratorState | None:
-    """Return the state of a generator that was made while tracing, and consists of its frame alone,
-    without realizing a value."""
-    return vt.state if type(vt) is GeneratorTracker and names_of(vt.state) is None else None
-
-
-def names_of(state: GeneratorState) -> tuple[str, str] | None:
-    """`__name__` and `__qualname__` of a generator, when its function was given others than its
-    code has."""
-    real, code = getattr(state.frame.function, "real", MISSING), state.frame.code.raw
-    if real is MISSING or (real.__name__, real.__qualname__) == (code.co_name, code.co_qualname):
-        return None
-    return real.__name__, real.__qualname__
 
 
 NONE = ConstantTracker(None)

@@ -12,7 +12,7 @@ Where the capture differs, the handlers at fault are searched for: the smallest 
 without which the function does what it should.
 
     # captured: wrong: the result[0]: plain 2, here 3
-    # without the capture 'library.random' it does the same: options={'without': ['library.random']}
+    # without the capture 'builtin.values' it does the same: options={'without': ['builtin.values']}
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from stator_subgraphs._captured_graph import Body
+from stator_subgraphs._outer_value import local_value
 from stator_subgraphs._structure import rebuild
 
 ValueOrigin = tuple[str, Any]
@@ -238,7 +239,7 @@ def _result(body: Body, leaf: object) -> ValueOrigin | None:
 def _outside(body: Body, leaf: object) -> Any:
     """The node of a tensor in the graph around the body."""
     assert body.tracer.parent is not None
-    return body.tracer.parent.local(leaf.traced).node if is_a(leaf, TensorTracker) else None
+    return local_value(body.tracer.parent, leaf.traced).node if is_a(leaf, TensorTracker) else None
 
 
 def _read(call: RegionCall, kind: str, where: Any, moved: dict[Any, Source]) -> Any:

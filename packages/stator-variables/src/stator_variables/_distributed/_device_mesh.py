@@ -14,7 +14,7 @@ from stator_guards import CapturedSource, Custom, Source
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._wrap import of_instances, with_namespace
 from stator_variables._space import Space
-from stator_variables._tracker import VariableTracker
+from stator_variables._tracker import ArgumentOf, VariableTracker
 from stator_variables._trackers import ObjectTracker
 
 builders = BuilderTable()
@@ -27,7 +27,7 @@ MESHES: tuple[Any, ...] = (torch.distributed.device_mesh.DeviceMesh,) if _IS_AVA
 class MeshTracker(ObjectTracker):
     """An existing mesh, guarded by its value."""
 
-    def in_graph(self, t: Space) -> Any:
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
         assert self.source is not None
         return t.graph.object_input(self.source, self.real, "mesh")
 

@@ -16,7 +16,7 @@ from stator_variables._emitter import Emitter, filled
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._wrap import build_object, equal_to, with_namespace
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, ArgumentOf, VariableTracker
 from stator_variables._trackers import ConstantTracker
 
 builders = BuilderTable()
@@ -51,7 +51,7 @@ class PlacementTracker(VariableTracker):
     def constant(self) -> Any:
         return self.value
 
-    def in_graph(self, t: Space) -> Any:
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
         return self.value
 
     def get_attribute(self, t: Space, name: str) -> Result:

@@ -5,14 +5,24 @@ import operator
 import torch
 from stator_bytecode import Result
 
+from stator_variables._handler_keys import BRANCH_ON_DATA
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tensors._assertion import FAILED, check
+from stator_variables._tensors._assertion import FAILED, check, expected_truth
 from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, is_a
 from stator_variables._trackers import NONE, ConstantTracker, NumberTracker, TensorTracker
 
 handlers = FunctionTable("assertion")
+
+
+@handlers.handles(BRANCH_ON_DATA)
+def branch(t: Space, args: Args, kwargs: Kwargs) -> bool | None:
+    """Return the truth of a value without which the program raises, once the graph checks it."""
+    expected = expected_truth(t)
+    if expected is None or not check(t, args[0], expected):
+        return None
+    return expected
 
 
 # -- torch's own checks ----------------------------------------------------------------------------

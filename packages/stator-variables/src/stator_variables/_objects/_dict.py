@@ -15,7 +15,7 @@ from stator_variables._emitter import Emitter, filled, made_empty, namespace_of
 from stator_variables._objects._keys import HashedTracker, runs_user_code
 from stator_variables._space import Space
 from stator_variables._trace._capture_state import Phase
-from stator_variables._tracker import DELETED, VariableTracker
+from stator_variables._tracker import DELETED, MISSING, ArgumentOf, SubstituteOf, VariableTracker
 from stator_variables._trackers import NONE, is_none, is_self_contained
 
 DictEntries = dict[Any, tuple[Any, Any]]
@@ -52,6 +52,16 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
         """Return True if filling it hashes keys in the program, which may read what the region has
         written."""
         return any(map(runs_user_code, self.entries))
+
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
+        if self.cls is not dict:
+            return MISSING
+        return {key.constant(): part(value) for key, value in t.items(self)}
+
+    def substitute(self, t: Space, part: SubstituteOf) -> object:
+        if self.cls is not dict:
+            return MISSING
+        return {part(key): part(value) for key, value in t.items(self)}
 
     def rebuild(self, e: Emitter) -> str:
         if self.owner is not None:

@@ -22,14 +22,13 @@ from stator_guards import (
     Source,
 )
 
+from stator_variables._hash_key import HandleKey, Identity, RefTo, type_hashes_by_identity
 from stator_variables._lifetime._reachability import reached
 from stator_variables._objects._builder_table import BuilderTable, field
 from stator_variables._objects._dict import DictEntries, DictTracker
 from stator_variables._objects._hash_results import ALONE, AS_KEY, hashing
 from stator_variables._objects._hashing import (
     COMPOSED,
-    HandleKey,
-    RefTo,
     has_identity,
     is_handed_in,
     key_made,
@@ -38,7 +37,6 @@ from stator_variables._objects._hashing import (
     rely_on_kept_hashes,
     rely_on_objects,
     tell_apart,
-    type_hashes_by_identity,
 )
 from stator_variables._objects._hook_tables import (
     are_handles,
@@ -47,7 +45,7 @@ from stator_variables._objects._hook_tables import (
     refuse_number_among_handles,
     rely_on_same_handle,
 )
-from stator_variables._objects._keys import Identity, runs_user_code
+from stator_variables._objects._keys import runs_user_code
 from stator_variables._objects._lookup import overrides
 from stator_variables._objects._undecided_key import is_undecided, put_undecided
 from stator_variables._objects._wrap import ATOMS, of_instances, wrap_present

@@ -11,8 +11,7 @@ import types
 import weakref
 from typing import Any
 
-import torch
-from attrs import Factory, define, field, frozen
+from attrs import Factory, define
 from stator_guards import (
     CallSource,
     CapturedSource,
@@ -26,7 +25,15 @@ from stator_guards import (
     shown_as,
 )
 
-from stator_variables._objects import _number
+from stator_variables._hash_key import (
+    OF_IDENTITY,
+    WITH_IDENTITY,
+    HandleKey,
+    Identity,
+    IdOf,
+    RefTo,
+    type_hashes_by_identity,
+)
 from stator_variables._objects._hash_results import (
     AS_ELEMENT,
     AS_KEY,
@@ -34,7 +41,7 @@ from stator_variables._objects._hash_results import (
     user_hash,
 )
 from stator_variables._objects._identity_number import HandleKeyTracker, IdTracker
-from stator_variables._objects._keys import Identity, ProgramKey, runs_user_code
+from stator_variables._objects._keys import ProgramKey, rely_on_hash, runs_user_code
 from stator_variables._objects._lookup import guarded_lookup, overrides
 from stator_variables._objects._plain_value import plain_value
 from stator_variables._objects._set import SetTracker
@@ -45,11 +52,7 @@ from stator_variables._space import Space
 from stator_variables._trace._capture_state import Notes
 from stator_variables._tracker import MISSING, VariableTracker, is_a, made_of, source_of
 from stator_variables._trackers import (
-    BuiltinTracker,
-    ClassTracker,
     ConstantTracker,
-    NumberTracker,
-    is_none,
 )
 
 
@@ -127,33 +130,11 @@ def _hashed(t: Space, vt: Any, whole: tuple[type, str]) -> object:
     if getattr(vt.cls, "__hash__", None) is None:
         guarded_lookup(t, vt.cls, "__hash__")
         complain_of_no_hash(t, vt.cls, *whole)
-    if is_a(vt, ConstantTracker):
-        if vt.value != vt.value:  # a NaN is a key as that very object
-            t.guard(vt.source, Is(vt.value))
-        return vt.value
-    if is_a(vt, TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
-        return tuple(_hashed(t, item, whole) for item in vt.items)
-
-    if is_a(vt, SetTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
-        return frozenset(vt.entries)
-    if is_a(vt, BuiltinTracker) and type(vt.real) is types.CodeType:
-        return vt.real  # equal to others of the same text
-    if is_a(vt, ClassTracker | BuiltinTracker):
-        return Identity(vt.real)
-    if vt.cls is types.MethodWrapperType and is_a(vt.receiver, BuiltinTracker):
-        # `Tensor.shape.__get__`, equal to all that are made like it
-        return vt.function.real.__get__(vt.receiver.real)
-    if is_a(vt, IdTracker):
-        return IdOf(_identity_of(vt.thing))
-
-    if is_a(vt, HandleKeyTracker):
-        return HandleKey(vt.number, vt)
-    if is_a(vt, WeakrefTracker):
-        return _key_of_reference(t, vt)
-    if is_a(vt, NumberTracker):
-        return _number.specialised(t, vt)
+    key = vt.hash_key(t, lambda item: _hashed(t, item, whole))
+    if key is not MISSING:
+        return key
     if type_hashes_by_identity(vt.cls):
-        _rely_on_hash(t, vt.cls)
+        rely_on_hash(t, vt.cls)
         return Identity(vt.real if vt.real is not MISSING else vt)
     if isinstance(vt.cls.__hash__, types.FunctionType):
         return UserKey(t, vt, user_hash(t, vt))
@@ -162,11 +143,6 @@ def _hashed(t: Space, vt: Any, whole: tuple[type, str]) -> object:
     if is_plain and (plain := plain_value(t, vt)) is not vt:
         return _hashed(t, plain, whole)
     raise t.unsupported("user-hash", f"a key of class {vt.cls.__name__}, which hashes in C")
-
-
-def _rely_on_hash(t: Space, cls: type) -> None:
-    for name in ("__hash__", "__eq__"):
-        guarded_lookup(t, cls, name)
 
 
 def element_of(t: Space, vt: VariableTracker, of: SetTracker, use: str = AS_ELEMENT) -> object:
@@ -211,50 +187,6 @@ class UserKey(ProgramKey):
         if other.thing is self.thing or self.number != other.number:
             return other.thing is self.thing
         return bool(user_hash(self.t, self.thing, other.thing))
-
-
-@frozen
-class HandleKey:
-    """The key that a hook has in the dictionaries of its module."""
-
-    number: int
-    tracker: Any = field(eq=False)
-
-
-@frozen
-class IdOf:
-    """The key `id(thing)`: equal for the same thing."""
-
-    identity: Identity
-
-
-@frozen
-class RefTo:
-    """The key `weakref.ref(thing)`: equal for the same thing, if that compares by identity."""
-
-    identity: Identity
-
-
-OF_IDENTITY = (IdOf, RefTo)
-WITH_IDENTITY = (*OF_IDENTITY, HandleKey)
-"""Keys made of the identity of a thing, which are looked up in an existing dict with the object at
-hand."""
-
-
-def _key_of_reference(t: Space, vt: WeakrefTracker) -> RefTo:
-    """Two references are equal if what they refer to is; for tensors that is no truth value."""
-    target = vt.target
-    is_dead = is_none(target)
-    if is_dead or not type_hashes_by_identity(target.cls) or issubclass(target.cls, torch.Tensor):
-        raise t.unsupported("user-hash", f"a weak reference to a {target.cls.__name__} as a key")
-    _rely_on_hash(t, target.cls)
-    return RefTo(_identity_of(target))
-
-
-def _identity_of(vt: VariableTracker) -> Identity:
-    if is_a(vt, ConstantTracker):
-        return Identity(vt.value)
-    return Identity(vt.real if vt.real is not MISSING else vt)
 
 
 def is_known(hashed: Any) -> bool:
@@ -310,14 +242,6 @@ def rely_on_objects(t: Space, hashed: Any, in_existing: bool) -> None:
         if in_existing:
             t.guard(source_of(found), Is(hashed.thing))
         tell_apart(t, found, hashed)
-
-
-def type_hashes_by_identity(cls: type) -> bool:
-    """Return True if instances hash by identity (`object`, or a C class that compares by it): no
-    other value equals one."""
-    if issubclass(cls, torch.Tensor):
-        return True
-    return getattr(cls, "__hash__", None) is object.__hash__
 
 
 def real_key(hashed: Any) -> Any:

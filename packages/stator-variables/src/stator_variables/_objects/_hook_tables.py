@@ -6,8 +6,8 @@ from typing import Any
 from stator_guards import CallSource, Equals, ItemSource, Source, Truth, shown_as
 from torch.utils.hooks import RemovableHandle
 
+from stator_variables._hash_key import HandleKey
 from stator_variables._objects._dict import DictEntries, DictTracker
-from stator_variables._objects._hashing import HandleKey
 from stator_variables._objects._identity_number import HandleKeyTracker
 from stator_variables._runtime._contents import keys_in_order, value_under
 from stator_variables._space import Space

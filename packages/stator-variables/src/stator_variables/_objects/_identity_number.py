@@ -7,7 +7,9 @@ from stator_guards import Source
 from stator_variables._emitter import (
     Emitter,
 )
-from stator_variables._tracker import VariableTracker
+from stator_variables._hash_key import HandleKey, IdOf, identity_of
+from stator_variables._space import Space
+from stator_variables._tracker import KeyOf, VariableTracker
 
 
 class IdTracker(VariableTracker, references=("thing",)):
@@ -17,6 +19,9 @@ class IdTracker(VariableTracker, references=("thing",)):
 
     def __init__(self, thing: Any) -> None:
         self.thing = thing
+
+    def hash_key(self, t: Space, part: KeyOf) -> object:
+        return IdOf(identity_of(self.thing))
 
     def rebuild(self, e: Emitter) -> str:
         thing = e.expr(self.thing)
@@ -33,6 +38,9 @@ class HandleKeyTracker(VariableTracker):
     def __init__(self, number: int, source: Source) -> None:
         self.number = number
         self.source = source
+
+    def hash_key(self, t: Space, part: KeyOf) -> object:
+        return HandleKey(self.number, self)
 
 
 class AddressTracker(IdTracker):

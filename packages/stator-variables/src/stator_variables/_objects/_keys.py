@@ -5,23 +5,14 @@ from typing import Any
 
 from attrs import Factory, define, field
 
+from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 
 
-class Identity:
-    """A key that is equal only to itself: an existing object, or the tracker of a new one."""
-
-    __slots__ = ("thing",)
-
-    def __init__(self, thing: Any) -> None:
-        self.thing = thing
-
-    def __hash__(self) -> int:
-        return id(self.thing)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Identity and other.thing is self.thing
+def rely_on_hash(t: Space, cls: type) -> None:
+    for name in ("__hash__", "__eq__"):
+        guarded_lookup(t, cls, name)
 
 
 class ProgramKey:

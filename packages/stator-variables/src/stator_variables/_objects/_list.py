@@ -17,10 +17,10 @@ from stator_variables._objects import _sequence
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._program_error import complain
-from stator_variables._objects._tuple import SequenceTracker
+from stator_variables._objects._tuple import SequenceTracker, refuse_own_items
 from stator_variables._objects._wrap import of_instances, read_items
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a, source_of
+from stator_variables._tracker import MISSING, ArgumentOf, VariableTracker, is_a, source_of
 from stator_variables._trackers import NONE, ConstantTracker, is_self_contained
 
 builders = BuilderTable()
@@ -55,6 +55,10 @@ class ListTracker(SequenceTracker, references=("added",)):
     @items.setter
     def items(self, items: list[VariableTracker]) -> None:
         self.added = items
+
+    def in_graph(self, t: Space, part: ArgumentOf) -> Any:
+        refuse_own_items(t, self)
+        return [*map(part, self.items)]
 
     def rebuild(self, e: Emitter) -> str:
         is_exact = self.cls is list

@@ -11,7 +11,16 @@ from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable, build_by_identity, field
 from stator_variables._objects._lookup import defines
 from stator_variables._space import Space
-from stator_variables._tracker import Args, Kwargs, VariableTracker, real_of, source_of
+from stator_variables._tracker import (
+    MISSING,
+    Args,
+    KeyOf,
+    Kwargs,
+    VariableTracker,
+    is_a,
+    real_of,
+    source_of,
+)
 from stator_variables._trackers import BuiltinTracker, is_none
 
 builders = BuilderTable()
@@ -28,6 +37,12 @@ class MethodTracker(VariableTracker, references=("function", "receiver")):
 
     def call(self, t: Space, args: Args, kwargs: Kwargs) -> Result:
         return t.call(self.function, [self.receiver, *args], kwargs)
+
+    def hash_key(self, t: Space, part: KeyOf) -> object:
+        if self.cls is not MethodWrapperType or not is_a(self.receiver, BuiltinTracker):
+            return MISSING
+        # `Tensor.shape.__get__`, equal to all that are made like it
+        return self.function.real.__get__(self.receiver.real)
 
     def get_attribute(self, t: Space, name: str) -> Result:
         return t.read_method(self, name)

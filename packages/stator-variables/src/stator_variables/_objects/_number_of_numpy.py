@@ -57,7 +57,7 @@ def number_of_array(t: Space, vt: Any, dtypes: Container[torch.dtype]) -> Any:
 
     Anything else, and one of another dtype, is returned as it is.
     """
-    if not is_a(vt, ArrayTracker) or vt.cls is NUMPY.ndarray or not t.policy.draws_numbers:
+    if not is_a(vt, ArrayTracker) or vt.cls is NUMPY.ndarray or not t.policy.unbacked_numbers:
         return vt
     traced, dtype = vt.tensor.traced, vt.tensor.example.dtype
     if dtype not in dtypes:

@@ -11,7 +11,7 @@ from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._wrap import ATOMS, build_object
 from stator_variables._space import Space
-from stator_variables._tracker import Args, Kwargs, VariableTracker
+from stator_variables._tracker import Args, Kwargs, SubstituteOf, VariableTracker
 from stator_variables._trackers import ConstantTracker
 
 builders = BuilderTable()
@@ -40,6 +40,10 @@ class RecipeTracker(VariableTracker, references=("args", "kwargs")):
                 made = made(arg)
             return made
         return self.cls(*args, **kwargs)
+
+    def substitute(self, t: Space, part: SubstituteOf) -> object:
+        named = {name: part(value) for name, value in self.kwargs.items()}
+        return self.make([part(value) for value in self.args], named)
 
     def rebuild(self, e: Emitter) -> str:
         if self.cls is KEY_WRAPPER:

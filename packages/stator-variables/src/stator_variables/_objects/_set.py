@@ -11,6 +11,7 @@ with real elements, they give the order.
 
 import functools
 from collections.abc import Sequence
+from types import WrapperDescriptorType
 from typing import Any
 
 from attrs import Factory, define, frozen
@@ -18,13 +19,22 @@ from stator_guards import CallSource, CapturedSource, Custom, Source
 
 from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, filled, made_empty
+from stator_variables._hash_key import Identity
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hash_results import has_results
-from stator_variables._objects._keys import HashedTracker, Identity, runs_user_code
+from stator_variables._objects._keys import HashedTracker, runs_user_code
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._trace._capture_state import Phase
-from stator_variables._tracker import MISSING, VariableTracker, is_a, is_pending, made_of
+from stator_variables._tracker import (
+    MISSING,
+    KeyOf,
+    SubstituteOf,
+    VariableTracker,
+    is_a,
+    is_pending,
+    made_of,
+)
 
 CREATING = frozenset({"copy", "union", "intersection", "difference", "symmetric_difference"})
 """Steps that make the set, from all of their operands; the others change it."""
@@ -65,6 +75,18 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
         if self.cls is not frozenset or self.unread is not None or len(self.entries) > 1:
             return MISSING
         return made_of(frozenset, (item.constant() for item in self.entries.values()))
+
+    def hash_key(self, t: Space, part: KeyOf) -> object:
+        if not isinstance(self.cls.__hash__, WrapperDescriptorType):
+            return MISSING
+        return frozenset(self.entries)
+
+    def substitute(self, t: Space, part: SubstituteOf) -> object:
+        if self.cls not in (set, frozenset):
+            return MISSING
+        if all(item.is_known for item in self.entries.values()):
+            return made_again(t, self)  # in its order
+        return self.cls([part(item) for item in self.entries.values()])
 
     def fills_by_user_code(self, t: Space) -> bool:
         """Return True if filling it hashes items in the program: see `DictTracker`."""

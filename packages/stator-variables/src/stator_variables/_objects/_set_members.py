@@ -14,6 +14,7 @@ import torch
 from stator_bytecode import Result
 from stator_guards import CallSource, CapturedSource, Custom, ItemSource, Source, Truth
 
+from stator_variables._hash_key import Identity
 from stator_variables._objects import _dict_entries
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._hash_results import AS_ELEMENT, hashing
@@ -26,7 +27,7 @@ from stator_variables._objects._hashing import (
     rely_on_objects,
     tell_apart,
 )
-from stator_variables._objects._keys import Identity, runs_user_code
+from stator_variables._objects._keys import runs_user_code
 from stator_variables._objects._set import SetStep, SetTracker, as_operand, dict_of
 from stator_variables._objects._undecided_key import is_undecided, put_undecided
 from stator_variables._objects._wrap import (

@@ -5,6 +5,7 @@ The heap has the tracker of each, so that the data model reads trackers from a s
 """
 
 import types
+from functools import partial
 from typing import Any
 
 from stator_guards import CapturedSource, Is
@@ -12,7 +13,7 @@ from stator_guards import CapturedSource, Is
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._partial import PartialTracker
 from stator_variables._objects._recipe import KEY_WRAPPER, RecipeTracker
-from stator_variables._objects._set import SetTracker, made_again
+from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._objects._wrap import ATOMS, attributes_of
 from stator_variables._runtime._contents import has_member, plain_lookup
@@ -51,20 +52,9 @@ def substitute(t: Space, vt: VariableTracker) -> object:
 
 
 def _made_substitute(t: Space, vt: VariableTracker) -> object:
-    if is_a(vt, ConstantTracker):
-        return vt.value
-    if is_a(vt, SequenceTracker) and vt.cls in (list, tuple):
-        return vt.cls([substitute(t, item) for item in vt.items])
-    if is_a(vt, SetTracker) and vt.cls in (set, frozenset):
-        if all(is_a(item, ConstantTracker) for item in vt.entries.values()):
-            return made_again(t, vt)  # in its order
-        return vt.cls([substitute(t, item) for item in vt.entries.values()])
-    if is_a(vt, DictTracker) and vt.cls is dict:
-        return {substitute(t, key): substitute(t, value) for key, value in t.items(vt)}
-
-    if is_a(vt, RecipeTracker):
-        named = {name: substitute(t, value) for name, value in vt.kwargs.items()}
-        return vt.make([substitute(t, value) for value in vt.args], named)
+    made = vt.substitute(t, partial(substitute, t))
+    if made is not MISSING:
+        return made
     if is_a(vt, FunctionTracker):
         return _function(t, vt)
     if type(vt) is ObjectTracker and plain_lookup(vt.cls, "__new__") is object.__new__:

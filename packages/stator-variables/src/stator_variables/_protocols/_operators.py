@@ -28,6 +28,7 @@ from stator_guards import (
 )
 from torch import Tensor
 
+from stator_variables._handler_keys import BRANCH_ON_DATA
 from stator_variables._objects import _list, _number, _number_of_numpy
 from stator_variables._objects._lookup import (
     defines,
@@ -44,7 +45,7 @@ from stator_variables._protocols._same_object import same_object
 from stator_variables._pure import is_number_of_numpy
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tensors import _assertion, _symbolic
+from stator_variables._tensors import _symbolic
 from stator_variables._trace._overrides import Overrides
 from stator_variables._tracker import MISSING, VariableTracker
 from stator_variables._trackers import (
@@ -406,8 +407,7 @@ def truth(t: Space, vt: Any) -> Result:
     if vt.is_symbolic:
         return _truth_of_number(t, vt)
     if vt.base is Tensor and not t.state(Overrides).modes:
-        expected = _assertion.expected_truth(t)
-        if expected is not None and _assertion.check(t, vt, expected):
+        if (expected := _checked_truth(t, vt)) is not None:
             return expected
         hint = "use torch.where or torch.cond, or accept the graph break"
         raise t.unsupported("data-dependent-branch", "a branch on the value of a tensor", hint)
@@ -430,10 +430,15 @@ def _truth_of_number(t: Space, vt: NumberTracker) -> bool:
     try:
         return _number.decide(t, vt)
     except Unsupported:
-        expected = _assertion.expected_truth(t)
-        if expected is None or not _assertion.check(t, vt, expected):
+        if (expected := _checked_truth(t, vt)) is None:
             raise
         return expected
+
+
+def _checked_truth(t: Space, vt: VariableTracker) -> bool | None:
+    """Return the truth that is expected of data, and that the graph checks; or None."""
+    handler = t.handlers.get(BRANCH_ON_DATA)
+    return None if handler is None else handler(t, [vt], {})
 
 
 def truth_of_result(t: Space, value: VariableTracker, kind: str) -> Result:

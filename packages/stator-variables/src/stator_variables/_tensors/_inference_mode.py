@@ -85,7 +85,7 @@ class InferenceModes(ModeState):
     def outside(self) -> AbstractContextManager[None]:
         return self.entered[0].outside() if self.entered else nullcontext()
 
-    def refuses_draws_ahead(self) -> bool:
+    def refuses_calls_ahead(self) -> bool:
         return self.ever
 
     def restore(self) -> None:

@@ -89,7 +89,7 @@ def _made(
     real, source = made(), CallSource(made)
     t.state(NewLeaves).are_made = True
     traced = t.graph.tensor_input(source, real, [Dim()] * example.dim(), "parameter")
-    t.journal.assign(vt, before=traced, real=real, source=source, is_new=True)
+    t.journal.assign(vt, before=traced, real=real, source=source, connect=connected)
     t.heap.trackers[id(real)] = vt
     t.heap.alive.append(real)
     with_namespace(t, vt, real, source)

@@ -2,8 +2,8 @@
 
 import enum
 import operator
-import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,16 +11,15 @@ from stator_bytecode import Result, Unsupported
 from stator_guards import Equals, SizeSource
 from torch import SymBool, SymFloat, SymInt
 
+from stator_variables._handler_keys import READ_OF_NUMBER
 from stator_variables._objects import _number, _number_of_numpy
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
-from stator_variables._objects._lookup import overrides
 from stator_variables._objects._plain_value import plain_value
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import NUMBERS, NUMPY, is_number_of_numpy
-from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
-from stator_variables._tensors import _new_leaves, _wrappers
+from stator_variables._tensors import _wrappers
 from stator_variables._tensors._global_mode import GlobalModes
 from stator_variables._tensors._indexing_mode import depth_of_indexing
 from stator_variables._tensors._jagged_parts import note_parts
@@ -65,8 +64,10 @@ def node_target(target: Any) -> object:
 def record(t: Space, target: object, args: Args, kwargs: Kwargs | None = None) -> Result:
     """Record one operation; the Result is a tracker of what it gives."""
     kwargs = dict(kwargs or {})
-    if "generator" in kwargs and (drawn := t.draw_ahead(target, args, kwargs)) is not MISSING:
-        return drawn
+    if "generator" in kwargs:
+        result = t.call_with_generator(target, args, kwargs)
+        if result is not MISSING:
+            return result
     if target in (torch.tensor, torch.as_tensor) and _symbolic_content(
         args[0] if args else kwargs.get("data")
     ):
@@ -127,8 +128,8 @@ def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -
     named = {name: argument(t, arg) for name, arg in kwargs.items()}
 
     try:
-        reads = t.policy.draws_numbers
-        if reads and target == "item" and _computes_with_numbers(t):
+        reads = t.policy.unbacked_numbers
+        if reads and target == "item" and _is_computed_with(t):
             traced = t.graph.read_number(plain[0])
         else:
             traced = t.graph.call(target, plain, named, reads_numbers=reads)
@@ -145,14 +146,10 @@ def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -
     return from_traced(t, traced, [*args, *kwargs.values()])
 
 
-_COMPUTING_WITH_NUMBERS = ("torch.optim.", "torch.nn.modules.batchnorm")
-
-
-def _computes_with_numbers(t: Space) -> bool:
-    """Return True inside of torch.optim and of batch normalization, which compute with numbers
-    that they read from tensors."""
-    name = "" if t.frame is None else str(t.frame.globals.real.get("__name__"))
-    return name.startswith(_COMPUTING_WITH_NUMBERS)
+def _is_computed_with(t: Space) -> bool:
+    """Return True if the number that is read from a tensor is only computed with."""
+    handler = t.handlers.get(READ_OF_NUMBER)
+    return handler is not None and bool(handler(t, [], {}))
 
 
 def _is_undecided(vt: VariableTracker) -> bool:
@@ -204,61 +201,24 @@ def operator_error(t: Space, error: Exception) -> Unsupported:
 
 def argument(t: Space, vt: VariableTracker) -> Any:
     """Return the form of a tracker in the graph: nested GraphValues and constants."""
-    if is_a(vt, ScalarTracker) and is_a(number := _number_of_numpy.number_of(t, vt), NumberTracker):
-        return number.traced
-    if is_a(vt, TensorTracker) and vt.is_new:
-        return _new_leaves.connected(t, vt)
-    vt = _number_of_numpy.number_of_array(t, vt, _number_of_numpy.FLOATS)
-    if is_a(vt, TensorTracker | NumberTracker):
-        return vt.traced
-    if is_a(vt, ConstantTracker):
-        return _plain_number(t, vt.value) if is_number_of_numpy(type(vt.value)) else vt.value
-
-    if is_a(vt, SequenceTracker):
-        _refuse_own_items(t, vt)
-    if is_a(vt, TupleTracker):
-        return _rebuilt(vt.cls, tuple(argument(t, item) for item in vt.items))
-    if is_a(vt, ListTracker):
-        return [argument(t, item) for item in vt.items]
-    if is_a(vt, SliceTracker):
-        return slice(*(argument(t, _as_number(t, part)) for part in vt.parts))
-    if is_a(vt, DictTracker) and vt.cls is dict:
-        return {key.constant(): argument(t, value) for key, value in t.items(vt)}
-
-    if is_a(vt, ClassTracker | BuiltinTracker):
-        return vt.value
+    form = vt.in_graph(t, partial(argument, t))
+    if form is not MISSING:
+        return form
     if (plain := plain_value(t, vt)) is not vt:
         return argument(t, plain)
-    if (taken := vt.in_graph(t)) is not MISSING:
-        return taken
     raise t.unsupported(
         "graph-argument", f"a {vt.cls.__qualname__} as an argument of a tensor operation"
     )
 
 
-def _refuse_own_items(t: Space, vt: SequenceTracker) -> None:
-    """Reject a container that overrides access to its items: torch uses the overrides of some, and
-    not of others."""
-    if overrides(t, vt.cls, "__iter__", "__len__", "__getitem__"):
-        raise t.unsupported(
-            "container-subclass", f"a {vt.cls.__qualname__}, which has items in its own way"
-        )
-
-
-def _plain_number(t: Space, value: Any) -> object:
-    number = value.item()
-    if type(number) is int and number > sys.maxsize:
-        raise t.unsupported("graph-argument", f"{value!r}, which torch takes for no number")
-    return number
-
-
-def _as_number(t: Space, part: VariableTracker) -> VariableTracker:
+def bound_of_slice(t: Space, part: VariableTracker) -> VariableTracker:
     """Return the number of a tensor that bounds a slice, so that its symbol is one of the graph."""
     return record(t, "item", [part]) if is_a(part, TensorTracker) else part
 
 
-def _rebuilt(cls: type, items: tuple[Any, ...]) -> object:
-    return cls(*items) if has_member(cls, "_fields") else items
+def number_of_array(t: Space, vt: VariableTracker) -> Any:
+    """Return the number that an array is for operators; the array itself where it is none."""
+    return _number_of_numpy.number_of_array(t, vt, _number_of_numpy.FLOATS)
 
 
 def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> Any:

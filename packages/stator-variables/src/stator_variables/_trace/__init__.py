@@ -1,2 +1,2 @@
-"""State of one trace that has owners of its own: graph, undo journal, memory of inputs, drawn
-values, policy."""
+"""State of one trace that has owners of its own: graph, undo journal, memory of inputs, calls of
+the entry, policy."""

@@ -73,8 +73,8 @@ class CaptureState:
         """Yield what the entry relies on at the end, besides its guards."""
         return ()
 
-    def refuses_draws_ahead(self) -> bool:
-        """Return True if what is drawn ahead of the graph would be drawn outside of a mode."""
+    def refuses_calls_ahead(self) -> bool:
+        """Return True if calls of the entry ahead of the graph would be made outside of a mode."""
         return False
 
     def rewrites(self, e: Any) -> bool:

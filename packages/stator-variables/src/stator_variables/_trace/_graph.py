@@ -203,11 +203,11 @@ class GraphRecorder(Protocol):
     def read_number(self, traced: GraphValue) -> GraphValue:
         """Record `item()` of a tensor: a symbol without a hint, which no guard can use."""
 
-    def drawn_number(self, source: Source, kind: type) -> GraphValue:
+    def entry_number(self, source: Source, kind: type) -> GraphValue:
         """An int or float that the entry computes before the graph runs: a symbol without a
         hint."""
 
-    def drawn_tensor(
+    def entry_tensor(
         self, source: Source, target: object, args: Args, kwargs: Kwargs
     ) -> GraphValue:
         """A tensor that the entry computes before the graph runs, like that of `target(*args,

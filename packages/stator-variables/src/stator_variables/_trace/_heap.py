@@ -6,7 +6,7 @@ from typing import Any
 from attrs import Factory, define
 from stator_guards import AllDistinct, CapturedSource, Guard, Kind, SameObject, Source
 
-from stator_variables._trace._drawn import is_drawn
+from stator_variables._trace._entry_calls import is_entry_value
 from stator_variables._tracker import VariableTracker, is_pending, pending, real_of, source_of
 
 
@@ -108,8 +108,11 @@ class Heap:
 
         groups: dict[int, list[Source]] = {}
         for vt in found.values():
-            if vt.source is not None and not (is_drawn(vt.source) or self.is_of_made(vt.source)):
+            if vt.source is None or is_entry_value(vt.source):
+                continue
+            if not self.is_of_made(vt.source):
                 groups.setdefault(id(vt.cls), []).append(vt.source)
+
         known: set[int | None] = {*found}
         for read in self.repeated if classes else ():
             for cls, source, identity in read():

@@ -1,5 +1,5 @@
 """State of optimizers that a trace makes ahead of the step that would make it, for one graph to
-serve the first step and all others."""
+serve the first step and all others; and how the code and the settings of optimizers are known."""
 
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -7,11 +7,29 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, ClassVar
 
 import attrs
+from stator_bytecode import Frame
 from stator_guards import Source
 from torch import Tensor
 from torch.optim.optimizer import Optimizer
 
 from stator_variables._trace._capture_state import CaptureState, CaptureStates
+from stator_variables._tracker import real_of
+
+
+def is_of_optimizer(frame: Frame) -> bool:
+    """Return True for a method of an optimizer, and for a function of `torch.optim`."""
+    own = real_of(frame.slots[0]) if frame.slots else None
+    module = str(frame.globals.real.get("__name__", ""))
+    return isinstance(own, Optimizer) or module.startswith("torch.optim.")
+
+
+def is_scheduled(group: object) -> bool:
+    """Return True for a group of parameters whose SCHEDULED setting a scheduler writes: it has put
+    `initial_lr` beside it."""
+    return isinstance(group, dict) and dict.__contains__(group, "initial_lr")
+
+
+SCHEDULED = "lr"
 
 
 @attrs.frozen

@@ -32,7 +32,7 @@ class Overrides(CaptureState):
             push = e.capture(torch._C._push_on_torch_function_stack, "push_mode")
             e.lines.append(f"{push}({e.expr(mode)})")
 
-    def refuses_draws_ahead(self) -> bool:
+    def refuses_calls_ahead(self) -> bool:
         return bool(self.modes)
 
     def moment(self) -> tuple[Any, ...] | None:

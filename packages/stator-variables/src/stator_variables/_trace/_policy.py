@@ -62,6 +62,6 @@ class Policy:
     joins_paths: bool = False
     runs_in_order: bool = True  # the graph runs node by node, setters of state included
     repeats_effects: bool = True  # of a checkpointed function, when it is computed again
-    draws_numbers: bool = True  # numbers drawn at random, or read from tensors, are symbols
+    unbacked_numbers: bool = True  # what entry calls give, or tensors hold, is a symbol
     separates_steps: bool = False  # of optimizers: a compiler refused what follows one in its graph
     hides_floats: bool = False  # a compiler specialised on a float: it gets no hints of them

@@ -23,7 +23,7 @@ from stator_subgraphs import (
     take_first_gradients,
     unpacks,
 )
-from stator_variables import Dim, Policy, is_drawn
+from stator_variables import Dim, Policy, is_entry_value
 from torch import Tensor
 from torch.fx import Graph, Node
 
@@ -114,7 +114,7 @@ def _depends_on_order(traced: TraceResult, hooked: set[Source]) -> bool:
     """Return True if the code draws random numbers, or has to do with a `.grad` that may not be
     accumulated yet."""
     inputs = [item.source for item in traced.captured.inputs]
-    if any(map(is_drawn, inputs)) or any(map(node_may_draw, traced.captured.graph.nodes)):
+    if any(map(is_entry_value, inputs)) or any(map(node_may_draw, traced.captured.graph.nodes)):
         return True
 
     read = {

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import stator_guards as guards
 import torch
-from stator_variables import Dim, Policy
+from stator_variables import SCHEDULED, Dim, Policy, is_scheduled
 
 from stator._settings._torch_settings import warn_of
 from stator.errors import InvalidUse
@@ -66,7 +66,7 @@ class Shapes:
             self.capture_data,
             self.is_whole,
             self.patience,
-            draws_numbers=not self.static_floats,
+            unbacked_numbers=not self.static_floats,
             separates_steps=self.separates_steps,
             hides_floats=self.hides_floats,
         )
@@ -215,12 +215,10 @@ def _is_passed_in(source: guards.Source, state: Mapping[str, object]) -> bool:
 
 
 def _is_scheduled(source: guards.Source, state: Mapping[str, object]) -> bool:
-    """Return whether this is the rate of a group of parameters that a scheduler writes: it has put
-    `initial_lr` beside it (torch.optim.lr_scheduler.LRScheduler)."""
-    if not isinstance(source, guards.DictItemSource) or source.key != "lr":
+    """Return whether this is a setting of an optimizer that a scheduler writes."""
+    if not isinstance(source, guards.DictItemSource) or source.key != SCHEDULED:
         return False
-    group = source.whole.evaluate(state)
-    return isinstance(group, dict) and dict.__contains__(group, "initial_lr")
+    return is_scheduled(source.whole.evaluate(state))
 
 
 def _follows(source: guards.Source, value: int, state: Mapping[str, object]) -> bool:

@@ -178,7 +178,7 @@ def of_policy(policy: Policy) -> str:
     """Return a fingerprint of what the process has learned that changes a trace."""
     native = [(of_code(one.raw), at, of_code(other.raw)) for one, at, other in policy.native_calls]
     skipped = [] if policy.callees is None else map(of_code, policy.callees.skipped)
-    flags = policy.draws_numbers, policy.separates_steps, policy.hides_floats
+    flags = policy.unbacked_numbers, policy.separates_steps, policy.hides_floats
     return digest([sorted(native), sorted(skipped), flags])
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import torch
 from stator_guards import SizeSource, Source
-from stator_variables import Dim, GraphValue, Policy, is_drawn
+from stator_variables import Dim, GraphValue, Policy, is_entry_value
 
 from stator._disk_cache._archive import Differs
 from stator._disk_cache._fingerprint import NotCached
@@ -25,15 +25,15 @@ Read = Callable[[Source], Any]
 
 
 @attrs.frozen
-class DrawnTensor:
-    """A contiguous tensor that the entry draws."""
+class EntryTensor:
+    """A contiguous tensor that a call of the entry gives."""
 
     sizes: tuple[int, ...]
     dtype: torch.dtype
     device: str
 
     @classmethod
-    def of(cls, tensor: torch.Tensor) -> DrawnTensor:
+    def of(cls, tensor: torch.Tensor) -> EntryTensor:
         """Raises NotCached for other tensors."""
         is_plain = not _is_symbolic(tensor) and tensor.is_contiguous() and not tensor.requires_grad
         if not is_plain or tensor.layout is not torch.strided:
@@ -43,27 +43,27 @@ class DrawnTensor:
 
 @attrs.frozen(eq=False)
 class KeptInput:
-    """One placeholder. `dims` are those of a tensor; `drawn` is what the entry draws."""
+    """One placeholder. `dims` are those of a tensor; `computed` is what the entry computes."""
 
     source: Source
     kind: str
     dims: tuple[Dim, ...] = ()
-    drawn: DrawnTensor | str | None = None
+    computed: EntryTensor | str | None = None
 
     @classmethod
     def of(cls, item: GraphInput, dims: Sequence[Dim]) -> KeptInput:
         """Raises NotCached for an input that cannot be made again from its source."""
         if item.kind == "object":
             raise NotCached("a graph with an object as an input")
-        if not is_drawn(item.source):
+        if not is_entry_value(item.source):
             return cls(item.source, item.kind, tuple(dims))
         if item.kind == "tensor":
-            return cls(item.source, item.kind, (), DrawnTensor.of(item.example))
+            return cls(item.source, item.kind, (), EntryTensor.of(item.example))
         return cls(item.source, item.kind, (), "float" if item.kind == "float" else "int")
 
     @property
     def is_symbolic(self) -> bool:
-        is_read = self.kind != "tensor" and self.drawn is None
+        is_read = self.kind != "tensor" and self.computed is None
         return is_read or any(_is_symbol(dim) for dim in self.dims)
 
 
@@ -82,7 +82,7 @@ def kept_inputs(captured: CapturedGraph, policy: Policy) -> tuple[KeptInput, ...
     made: list[KeptInput] = []
     for item in captured.inputs:
         dims: Sequence[Dim] = ()
-        if item.kind == "tensor" and not is_drawn(item.source) and _is_symbolic(item.example):
+        if item.kind == "tensor" and not is_entry_value(item.source) and _is_symbolic(item.example):
             dims = policy.dims(item.source, item.example)
             if not any(map(_is_symbol, dims)):
                 raise NotCached(f"the sizes of {item.source} are symbols of another tensor")
@@ -120,7 +120,7 @@ def record_inputs(
     Differs and Unsupported."""
     made: dict[int, GraphValue] = {}
     for number, each in enumerate(inputs):
-        if each.kind == "tensor" or each.drawn is not None:
+        if each.kind == "tensor" or each.computed is not None:
             made[number] = _recorded(graph, each, read, policy)
     for number, each in enumerate(inputs):
         if number not in made:
@@ -129,11 +129,11 @@ def record_inputs(
 
 
 def _recorded(graph: OutputGraph, each: KeptInput, read: Read, policy: Policy) -> GraphValue:
-    if isinstance(drawn := each.drawn, DrawnTensor):
-        named: dict[str, Any] = {"dtype": drawn.dtype, "device": torch.device(drawn.device)}
-        return graph.drawn_tensor(each.source, torch.empty, (drawn.sizes,), named)
-    if each.drawn is not None:
-        return graph.drawn_number(each.source, float if each.drawn == "float" else int)
+    if isinstance(computed := each.computed, EntryTensor):
+        named: dict[str, Any] = {"dtype": computed.dtype, "device": torch.device(computed.device)}
+        return graph.entry_tensor(each.source, torch.empty, (computed.sizes,), named)
+    if each.computed is not None:
+        return graph.entry_number(each.source, float if each.computed == "float" else int)
     tensor = read(each.source)
     sizes = policy.dims(each.source, tensor)
     return graph.tensor_input(each.source, tensor, sizes, each.source.name)

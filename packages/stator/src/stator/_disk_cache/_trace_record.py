@@ -130,7 +130,7 @@ class TraceRecord:
     ended: tuple[int, ...]
     """The locals of the function whose ends the trace took for unobservable."""
     outdated: tuple[Guard, ...]
-    steps: tuple[variables.Step, ...]
+    calls_of_entry: tuple[variables.EntryCall, ...]
     settings: tuple[tuple[Any, Any], ...]
     """Modes that the graph changes, and their values at its start."""
     calls: CallEvidence
@@ -155,7 +155,7 @@ class TraceRecord:
             TraceEnd.of(traced),
             tuple(sorted(emitter.t.lifetimes.ended_locals)),
             traced.outdated,
-            tuple(emitter.t.state(variables.Streams).steps),
+            tuple(emitter.t.state(variables.EntryCalls).calls),
             tuple(settings.items()),
             attrs.evolve(traced.calls, entered=frozenset()),
             traced.equal_calls,
@@ -219,7 +219,7 @@ class TraceRecord:
             if (now := setting.now) != value:
                 raise Differs(f"{setting.text} was {value} and is {now}")
         tracing.state(variables.GlobalModes).starts.update(self.settings)
-        tracing.state(variables.Streams).steps.extend(self.steps)
+        tracing.state(variables.EntryCalls).calls.extend(self.calls_of_entry)
         tracing.lifetimes.ended_locals.update(self.ended)
 
     def _result(

@@ -37,7 +37,7 @@ from stator_guards import (
     load_source,
     tuple_text,
 )
-from stator_variables import Streams, enters_level, is_drawn
+from stator_variables import EntryCalls, enters_level, is_entry_value
 
 from stator._capture._compile_log import log_graph
 from stator._capture._entry_source import ending
@@ -369,9 +369,9 @@ def _graph_call(
     if recovery.plan is not None:
         copies = [f"before = {recover}.before({', '.join(_kept(traced, recovery))})"]
         given += ", before"
-    if recovery.steps.steps:
-        drawn = [step.drawn.name for step in recovery.steps.steps]
-        given += f", drawn={tuple_text(drawn)}"
+    if recovery.calls.calls:
+        results = [call.value.name for call in recovery.calls.calls]
+        given += f", results={tuple_text(results)}"
 
     return [
         *copies,
@@ -386,14 +386,14 @@ def _graph_call(
 
 
 def _kept(traced: TraceResult, recovery: Recovery) -> Iterator[str]:
-    """Yield the arguments of `Recovery.before`: tensors that exist before the entry, and random
-    streams."""
+    """Yield the arguments of `Recovery.before`: tensors that exist before the entry, and
+    objects whose state calls change ahead of the graph."""
     load = traced.emitter.load
     for item in traced.captured.inputs:
         if item.kind == "tensor":
-            yield "None" if is_drawn(item.source) else load(item.source)
-    if streams := [source for source in recovery.steps.saved if source is not None]:
-        yield f"streams={tuple_text(map(load, streams))}"
+            yield "None" if is_entry_value(item.source) else load(item.source)
+    if objects := recovery.calls.objects:
+        yield f"objects={tuple_text(map(load, objects))}"
 
 
 def _recovery(
@@ -409,16 +409,16 @@ def _recovery(
     if effects is None:
         return None
 
+    from stator._entries._calls_ahead import CallsAhead
     from stator._entries._late_inputs import LateInputs
-    from stator._entries._random_steps import RandomSteps
     from stator._entries._recovery import Recovery, RollbackPlan
 
     late = () if lowered is None else lowered.late
     behind = LateInputs.of(late, traced.captured)
     is_dual = enters_level(traced.captured.graph)
     in_order = is_run_in_order(retrace.options, effects) and not is_dual
-    steps = RandomSteps.of(traced.emitter.t.state(Streams).early, data.graph, in_order)
-    plan = RollbackPlan.of(behind.left_to_graph(effects), steps, in_order, data.forgives)
+    calls = CallsAhead.of(traced.emitter.t.state(EntryCalls).early, data.graph, in_order)
+    plan = RollbackPlan.of(behind.left_to_graph(effects), calls, in_order, data.forgives)
 
     return Recovery(
         retrace.target,
@@ -428,7 +428,7 @@ def _recovery(
         data.failures,
         data.forgives,
         settings=tuple(settings_of(traced).items()),
-        steps=steps,
+        calls=calls,
         module=data.graph,
         ran=ran,
         retrace=retrace,

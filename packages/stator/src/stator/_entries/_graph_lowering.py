@@ -14,7 +14,7 @@ from stator_variables import (
     RUNS_NATIVELY,
     GlobalModes,
     enters_level,
-    is_drawn,
+    is_entry_value,
     is_under_level,
     mark_levels,
 )
@@ -142,7 +142,7 @@ def _lowered(
 
     # The symbols are also those that a rollback left.
     has_floats = _are_floats(getattr(space.graph.fake_mode.shape_env, "backed_var_to_val", ()))
-    can_retrace = has_floats or _has_numbers(captured, space.policy.draws_numbers)
+    can_retrace = has_floats or _has_numbers(captured, space.policy.unbacked_numbers)
     try:
         lowered = _call_backend(traced, options, ambient, effects, can_retrace, known, prepared)
     except BackendFailed:
@@ -164,11 +164,12 @@ def _lowered(
     return attrs.evolve(lowered, callable=calls.around(lowered.callable)) if calls else lowered
 
 
-def _has_numbers(captured: CapturedGraph, draws_numbers: bool) -> bool:
+def _has_numbers(captured: CapturedGraph, unbacked_numbers: bool) -> bool:
     """Return True for numbers that are drawn at random, or that the graph reads where they are
     drawn."""
-    drawn = any(item.kind != "tensor" and is_drawn(item.source) for item in captured.inputs)
-    return drawn or (draws_numbers and any(map(_is_number_read, captured.graph.nodes)))
+    numbers = (item for item in captured.inputs if item.kind != "tensor")
+    computed = any(is_entry_value(item.source) for item in numbers)
+    return computed or (unbacked_numbers and any(map(_is_number_read, captured.graph.nodes)))
 
 
 def mark_native(captured: CapturedGraph, effects: GraphEffects) -> None:

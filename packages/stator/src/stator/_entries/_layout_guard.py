@@ -9,7 +9,7 @@ import attrs
 import torch
 from stator_backends import AliasLayout, FrozenInputs
 from stator_guards import CallSource, CapturedSource, DistinctStorages, Guard, Is, Source, Truth
-from stator_variables import is_drawn
+from stator_variables import is_entry_value
 
 from stator.errors import SourceSpan
 
@@ -48,4 +48,4 @@ def _layout_guard(guard: Any, captured: CapturedGraph, where: SourceSpan) -> Gua
 def _checked(source: Source) -> Source:
     """Return where a guard reads an input; a drawn one shares memory with no other, like the tensor
     in its place."""
-    return CapturedSource("drawn", torch.empty(0)) if is_drawn(source) else source
+    return CapturedSource("drawn", torch.empty(0)) if is_entry_value(source) else source

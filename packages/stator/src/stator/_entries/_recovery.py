@@ -37,13 +37,12 @@ from stator_bytecode import (
     passed_over,
     set_exception_field,
 )
-from stator_variables import saved_stream
 
 from stator._capture._retrace import Retrace
+from stator._entries._calls_ahead import CallsAhead, Save
 from stator._entries._graph_effects import GraphEffects
 from stator._entries._late_inputs import LateInputs
 from stator._entries._program_order import is_foreign
-from stator._entries._random_steps import RandomSteps
 from stator._entries._resumption import (
     NodeFailure,
     Resumption,
@@ -67,16 +66,18 @@ class RollbackPlan:
 
     written: tuple[int, ...]
     random: bool
+    saves: tuple[Save, ...] = ()
+    """Functions that save what calls ahead of the graph change."""
 
     @classmethod
     def of(
-        cls, effects: GraphEffects, steps: RandomSteps, runs_in_order: bool, forgives: bool
+        cls, effects: GraphEffects, calls: CallsAhead, runs_in_order: bool, forgives: bool
     ) -> RollbackPlan | None:
         """Plan copies for graphs whose effects may have to be undone; what is written behind the
         graph needs none (`effects` are what the graph itself does)."""
         if effects.may_be_undone(runs_in_order, forgives):
-            return cls(effects.written, effects.draws or None in steps.saved)
-        return cls((), None in steps.saved) if steps.saved else None
+            return cls(effects.written, effects.draws or None in calls.saved, calls.saves)
+        return cls((), None in calls.saved, calls.saves) if calls.saved else None
 
 
 @attrs.frozen
@@ -85,7 +86,7 @@ class Before:
 
     rng: torch.Tensor | None
     saved: tuple[SavedTensor, ...]
-    streams: tuple[Callable[[], object], ...] = ()
+    restores: tuple[Callable[[], object], ...] = ()
 
     def restore(self) -> bool:
         """Return False, with nothing changed, if that is not possible."""
@@ -95,16 +96,16 @@ class Before:
             one.restore()
         if self.rng is not None:
             torch.set_rng_state(self.rng)
-        for restore in self.streams:
+        for restore in self.restores:
             restore()
         return True
 
 
 @attrs.frozen(eq=False)
 class Made:
-    """Results of the steps on random streams, and the state before them."""
+    """Results of the calls ahead of the graph, and the state before them."""
 
-    drawn: Sequence[Any]
+    results: Sequence[Any]
     before: Before | None
 
 
@@ -120,7 +121,7 @@ class Recovery:
     failures: list[str]
     forgives: bool  # a backend that is at fault
     settings: tuple[tuple[Any, Any], ...] = ()  # that the graph changes, as they are before it
-    steps: RandomSteps = attrs.field(factory=RandomSteps)
+    calls: CallsAhead = attrs.field(factory=CallsAhead)
     module: Any = None  # the graph; None for an entry that was loaded from a dump
     ran: Any = None  # the equal graph whose code runs
     retrace: Retrace | None = None
@@ -141,21 +142,22 @@ class Recovery:
         )
         return Recovery, kept
 
-    def before(self, *inputs: torch.Tensor, streams: Sequence[Any] = ()) -> Before:
+    def before(self, *inputs: torch.Tensor, objects: Sequence[Any] = ()) -> Before:
         """Copy what the plan lists; `inputs` are the tensor inputs of the graph that exist
-        already."""
+        already, `objects` those whose state calls ahead of the graph change."""
         assert self.plan is not None
         rng = torch.get_rng_state() if self.plan.random else None
         written = [inputs[position] for position in self.plan.written]
         saved = save([tensor for tensor in written if tensor is not None])
-        return Before(rng, saved, tuple(map(saved_stream, streams)))
+        pairs = zip(self.plan.saves, objects, strict=True)
+        return Before(rng, saved, tuple(save_state(each) for save_state, each in pairs))
 
     def after(
         self,
         error: BaseException,
         state: FlatState,
         before: Before | None = None,
-        drawn: Sequence[Any] = (),
+        results: Sequence[Any] = (),
     ) -> EagerFallback:
         """Return how the program goes on; raise `error` where nothing but that is left."""
         self.failures[:] = [f"{type(error).__name__}: {error}"]
@@ -167,7 +169,7 @@ class Recovery:
 
         can_repeat = is_of_operator and not self._has_run_foreign(failure)
         has_effects = self.late.left_to_graph(self.effects).is_observable
-        if can_repeat and not has_effects and self._undo_steps(before, drawn):
+        if can_repeat and not has_effects and self._undo_calls(before, results):
             return self._run_natively(error, state)
         if self.late.writes and failure is not None:
             if can_repeat and before is not None and self._restore(before):
@@ -178,7 +180,7 @@ class Recovery:
         resumed = None
         is_undone = can_repeat and before is not None and self._would_wait()
         if failure is not None and not failure.is_half_done and not is_undone:
-            made = Made(drawn, before)
+            made = Made(results, before)
             resumed = self._resume(error, failure, state, made, is_of_operator)
         if resumed is not None:
             return resumed
@@ -233,9 +235,9 @@ class Recovery:
         with torch.inference_mode(self.ambient.inference):
             return before.restore()
 
-    def _undo_steps(self, before: Before | None, drawn: Sequence[Any]) -> bool:
-        """Return False if steps on random streams were made, and their state was not saved."""
-        return not drawn or (before is not None and self._restore(before))
+    def _undo_calls(self, before: Before | None, results: Sequence[Any]) -> bool:
+        """Return False if calls were made ahead of the graph, and no state was saved."""
+        return not results or (before is not None and self._restore(before))
 
     def _resume(
         self,
@@ -249,7 +251,7 @@ class Recovery:
         if resumption is None or not self._rewind(resumption, made):
             return None
         try:
-            goto = resumption.resume(self.target, state, failure, made.drawn)
+            goto = resumption.resume(self.target, state, failure, made.results)
         except Unavailable:
             return None
 
@@ -265,20 +267,19 @@ class Recovery:
         return EagerFallback(Resumed(site, self.continuations), tuple(goto.state))
 
     def _rewind(self, resumption: Resumption, made: Made) -> bool:
-        """Put the streams back that have steps after the operator; the resumption makes those
+        """Put the states back that calls after the operator changed; the resumption makes those
         before it again."""
-        made_anew = {step.drawn for step in self.steps.steps if step.key is step.drawn}
+        made_anew = {call.value for call in self.calls.calls if call.key is call.value}
         rewound = resumption.rewound - made_anew
         if not rewound:
             return True
-        saved = self.steps.saved
+        saved = self.calls.saved
         if made.before is None or not rewound <= set(saved):
             return False
         if None in rewound and made.before.rng is not None:
             torch.set_rng_state(made.before.rng)
-        owners = [key for key in saved if key is not None]
-        for owner, restore in zip(owners, made.before.streams, strict=True):
-            if owner in rewound:
+        for each, restore in zip(self.calls.objects, made.before.restores, strict=True):
+            if each in rewound:
                 restore()
         return True
 
@@ -288,7 +289,7 @@ class Recovery:
             return None
         if name not in self.resumptions:
             try:
-                self.resumptions[name] = Resumption.of(self.retrace, state, failure, self.steps)
+                self.resumptions[name] = Resumption.of(self.retrace, state, failure, self.calls)
             except (InvalidUse, Unsupported):  # the graph may have given an input other dimensions
                 self.resumptions[name] = None
         return self.resumptions[name]

@@ -30,16 +30,16 @@ from stator_backends import nodes_called
 from stator_bytecode import FlatState, Goto, Site, exception_field
 from stator_guards import Source, function_text, load_source
 from stator_subgraphs import CapturedGraph, bodies_of, calls_in
-from stator_variables import Step, Streams, enters_level
+from stator_variables import EntryCall, EntryCalls, enters_level
 from torch import fx
 
 from stator._capture._entry_source import ending
 from stator._capture._retrace import Retrace
 from stator._capture._trace import TraceResult
+from stator._entries._calls_ahead import CallsAhead, given_again
 from stator._entries._graph_effects import has_effect, is_foreign_and_caught
 from stator._entries._liveness import Repeatable
 from stator._entries._program_order import is_foreign, raising_node
-from stator._entries._random_steps import RandomSteps, given_again
 from stator._program._target import Target
 from stator.errors import Unsupported
 
@@ -144,22 +144,22 @@ class NodeFailure:
 class Resumption:
     """The way from one node of a graph to the frames of the program.
 
-    `run(*state, g)` applies the side effects that precede the operator, and gives the site and the
-    frame state. `needed` are the positions in `g` of what the side effects need; the frame state
-    has the rest. `is_exact` is False where an effect of the graph came after the instruction began:
-    it must not run again.
+    `run(*state, g, results)` applies the side effects that precede the operator, and gives the site
+    and the frame state. `needed` are the positions in `g` of what the side effects need; the frame
+    state has the rest. `is_exact` is False where an effect of the graph came after the instruction
+    began: it must not run again.
     """
 
     run: Callable[..., Any]
     captured: CapturedGraph
     needed: frozenset[int]
     is_exact: bool
-    rewound: set[Source | None]  # random streams that have steps after the operator
-    steps: Sequence[Step]  # on random streams, before it
+    rewound: set[Source | None]  # objects that have calls after the operator
+    calls: Sequence[EntryCall]  # of the entry, before it
 
     @classmethod
     def of(
-        cls, retrace: Retrace, state: FlatState, failure: NodeFailure, steps: RandomSteps
+        cls, retrace: Retrace, state: FlatState, failure: NodeFailure, calls: CallsAhead
     ) -> Resumption:
         """Raises Unsupported when the trace takes another way than the first, or cannot be
         continued there."""
@@ -171,13 +171,13 @@ class Resumption:
             if enters_level(traced.captured.graph, and_stays=True):
                 # it was left when the graph raised, and all tangents ended
                 raise Unsupported("operator-error", "an operator on dual tensors")
-            again = traced.emitter.t.state(Streams).early
-            if not steps.starts_with(again):
-                raise Unsupported("operator-error", "other steps on random streams")
-            rewound = steps.rewound(again)
-            made_again = {i for i, step in enumerate(steps.steps) if step.key in rewound}
-            drawn = given_again(traced.emitter, again, made_again)
-            run = _function(traced, retrace.target, Site(traced.point), drawn)
+            again = traced.emitter.t.state(EntryCalls).early
+            if not calls.starts_with(again):
+                raise Unsupported("operator-error", "other calls ahead of the graph")
+            rewound = calls.rewound(again)
+            made_again = {i for i, call in enumerate(calls.calls) if call.key in rewound}
+            lines_again = given_again(traced.emitter, again, made_again)
+            run = _function(traced, retrace.target, Site(traced.point), lines_again)
             lines = "\n".join(traced.emitter.lines)
             needed = frozenset(int(found) for found in re.findall(r"\bg\[(\d+)\]", lines))
             return cls(run, traced.captured, needed, is_exact, rewound, again)
@@ -185,7 +185,7 @@ class Resumption:
             traced.captured.release()
 
     def resume(
-        self, target: Target, state: FlatState, failure: NodeFailure, drawn: Sequence[Any]
+        self, target: Target, state: FlatState, failure: NodeFailure, results: Sequence[Any]
     ) -> Goto:
         """Raises Unavailable when a value is missing; then nothing has changed.
 
@@ -193,7 +193,7 @@ class Resumption:
         traceback.
         """
         named = dict(zip(target.parameters, state, strict=True))
-        named |= {step.drawn.name: one for step, one in zip(self.steps, drawn, strict=False)}
+        named |= {call.value.name: one for call, one in zip(self.calls, results, strict=False)}
         values = _NodeValues(self.captured, failure.values, named)
         outputs: Any = self.captured.graph.output_node().args[0]
         is_handled = bool(failure.node.meta.get("handled"))
@@ -206,7 +206,7 @@ class Resumption:
                 if is_handled or position in self.needed:
                     raise
                 given.append(DROPPED)
-        result: Goto = self.run(*state, given, drawn)
+        result: Goto = self.run(*state, given, results)
         return result
 
 
@@ -243,7 +243,7 @@ def _function(
     name = f"resume_{next(_numbers)}"
     body = [*emitter.loads, *steps, *emitter.behind, *emitter.marks(), *emitter.lines]
     body.append(ending(traced, site))
-    text = function_text(name, (*target.parameters, "g", "drawn"), body)
+    text = function_text(name, (*target.parameters, "g", "results"), body)
     captured = emitter.captured
     made: Callable[..., Any] = load_source(text, f"<stator {name}: {target.name}>", captured, site)[
         name

@@ -326,7 +326,7 @@ class TierChange:
         plan = self.recovery.plan
         assert plan is not None
         written = tuple(each for each in plan.written if each not in late.positions)
-        return RollbackPlan(written, plan.random)
+        return attrs.evolve(plan, written=written)
 
     def _added(self, lowered: Lowered, captured: CapturedGraph) -> list[Guard]:
         """Return the guards that the backend requires besides those of the entry."""

@@ -20,7 +20,7 @@ from stator_guards import (
     load_source,
     tuple_text,
 )
-from stator_variables import is_drawn
+from stator_variables import is_entry_value
 from torch.fx import GraphModule
 
 from stator._capture._trace import TraceResult, trace
@@ -82,7 +82,7 @@ def _refuse_ends(traced: TraceResult) -> None:
         detail = f"the call raises {error} for these arguments\n  at {where}"
         raise InvalidUse(detail, "capture a call that returns")
     for item in traced.captured.inputs:
-        if is_drawn(item.source):
+        if is_entry_value(item.source):
             detail = f"{item.source.description}, which is drawn in every call"
             raise Unsupported("random-value", detail, "draw with torch, or pass the number in")
 

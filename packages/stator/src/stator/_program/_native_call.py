@@ -21,7 +21,6 @@ from typing import Any
 
 import stator_variables as variables
 from stator_bytecode import NULL, Broke, Frame, Instruction, Machine, Outcome, operands
-from torch.optim import Optimizer
 
 from stator._program._tensorless_call import reaches_no_tensor
 
@@ -76,16 +75,9 @@ _OF_ONE_PARAMETER = frozenset(
 def _loop_of_optimizer(frames: list[Frame]) -> int:
     """Return the depth of the innermost loop of an optimizer over an iterator; 0 without one."""
     for depth in range(len(frames) - 1, 0, -1):
-        if _is_of_optimizer(frames[depth]) and _is_in_iteration(frames[depth]):
+        if variables.is_of_optimizer(frames[depth]) and _is_in_iteration(frames[depth]):
             return depth
     return 0
-
-
-def _is_of_optimizer(frame: Frame) -> bool:
-    """Return True for a method of an optimizer, and for a function of `torch.optim`."""
-    own = variables.real_of(frame.slots[0]) if frame.slots else None
-    module = str(frame.globals.real.get("__name__", ""))
-    return isinstance(own, Optimizer) or module.startswith("torch.optim.")
 
 
 def _is_in_iteration(frame: Frame) -> bool:

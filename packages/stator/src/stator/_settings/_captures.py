@@ -4,12 +4,12 @@ A capture replaces a graph break by graph nodes or folded values. Without it the
 there, and the answer is the same. Its name is the path of the module of its handlers, for modules
 of stator without the package and underscores:
 
-    stator_variables._library._random    library.random
-    stator_subgraphs._operators._cond    operators.cond
-    my_plugin._images                    my_plugin._images
+    stator_variables._library._random._torch    library.random.torch
+    stator_subgraphs._operators._cond           operators.cond
+    my_plugin._images                           my_plugin._images
 
-`options={"without": ["library.random", "operators"]}` removes the handlers of one capture and those
-of a folder from the tables of a compiled object, and `"*"` those of all.
+`options={"without": ["operators.cond", "library.random"]}` removes the handlers of one capture and
+those of a folder from the tables of a compiled object, and `"*"` those of all.
 """
 
 import difflib

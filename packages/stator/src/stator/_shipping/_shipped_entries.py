@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stator_variables import Policy
 
 HINT = "save it again as the program is now, or load it with recompile=True"
-_FLAGS = ("draws_numbers", "separates_steps", "hides_floats")
+_FLAGS = ("unbacked_numbers", "separates_steps", "hides_floats")
 """Decisions of a policy that the backend may have required in the process that saved."""
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from stator_guards import ParameterSource
-from stator_subgraphs._random import DRAWING
+from stator_subgraphs._random_operator import DRAWING
 from stator_subgraphs.conformance import Driver
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
@@ -63,9 +63,9 @@ def test_a_rollback_takes_back_that_a_graph_has_drawn(driver: Driver) -> None:
 
 def test_drawn_values_are_inputs_that_no_real_value_stands_behind(driver: Driver) -> None:
     sources = [ParameterSource(name) for name in ("n", "f", "t")]
-    n = driver.recorder.drawn_number(sources[0], int)
-    f = driver.recorder.drawn_number(sources[1], float)
-    t = driver.recorder.drawn_tensor(sources[2], torch.randn, [3], {})
+    n = driver.recorder.entry_number(sources[0], int)
+    f = driver.recorder.entry_number(sources[1], float)
+    t = driver.recorder.entry_tensor(sources[2], torch.randn, [3], {})
     total = driver.call(torch.add, driver.call(torch.mul, t, n), f)
     captured = driver.finish(total)
     assert [item.kind for item in captured.inputs] == ["number", "float", "tensor"]
@@ -76,12 +76,12 @@ def test_drawn_values_are_inputs_that_no_real_value_stands_behind(driver: Driver
 
 
 def test_a_drawn_float_that_nothing_uses_leaves_no_operator(driver: Driver) -> None:
-    driver.recorder.drawn_number(ParameterSource("f"), float)
+    driver.recorder.entry_number(ParameterSource("f"), float)
     assert driver.finish().op_count == 0
 
 
 @pytest.mark.parametrize("kind", [int, float])
 def test_a_drawn_number_is_no_constant(driver: Driver, kind: type) -> None:
-    number = driver.recorder.drawn_number(ParameterSource("n"), kind)
+    number = driver.recorder.entry_number(ParameterSource("n"), kind)
     with pytest.raises(GuardOnDataDependentSymNode):
         driver.recorder.constant_of(number)

@@ -1,9 +1,16 @@
-"""Steps on streams of random numbers, and their lines in an entry: see `_streams`, which makes
-them."""
+"""Native calls that an entry makes once per call, beside its graph, and their lines.
+
+    drawn0 = uniform(v0, 0.0, 1.0)       # ahead of the graph, where the program made the call
+    g = graph(x, drawn0)
+
+What a call gives is new each time: an input of the graph, and no fact that a guard can use. Streams
+of random numbers are used in this way (`_library/_random`). `_tensors/_entry_values` makes the
+calls, and the trackers of what they give.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -12,7 +19,6 @@ from stator_guards import Renderer, Source, State
 
 from stator_variables._runtime._literals import has_no_literal
 from stator_variables._trace._capture_state import CaptureState, Phase
-from stator_variables._trace._graph import GraphValue
 
 Early = Any
 """An argument that is there before the graph runs: a Source, a Literal, or a tuple or list of
@@ -20,8 +26,8 @@ these."""
 
 
 @frozen(eq=False)
-class DrawnSource(Source):
-    """A local variable of the entry, with what a step on a stream gave. No guard can use it."""
+class EntryValue(Source):
+    """A local variable of the entry, with what a call gave. No guard can use it."""
 
     number: int
 
@@ -42,79 +48,78 @@ class Literal:
 
 
 @frozen(eq=False)
-class Step:
-    """One native call on a stream of random numbers."""
+class EntryCall:
+    """One native call of an entry, which may change a state of the process."""
 
     function: Any
     args: tuple[Early, ...]
     kwargs: Mapping[str, Early]
-    stream: Source | None  # what owns the stream
-    drawn: DrawnSource  # what it gives
+    state: Source | None  # the object whose state the call uses
+    value: EntryValue  # the result
     is_late: bool  # made after the graph
-    is_of_torch: bool  # the stream is that of torch's own generators
-    changes: bool  # False: it only reads the state
+    is_of_torch: bool  # the state is torch's own, which the graph may change, too
+    changes: bool  # False: the call only reads the state
     begun: int  # how many instructions of the trace had begun
+    save: Callable[[Any], Callable[[], object]]  # a function of the object, to put its state back
 
     @property
     def key(self) -> Source | None:
-        """The identity of a stream: the owner, or what the step makes; None for torch's own
-        generators."""
+        """The identity of a state: the object, or what the call makes; None for torch's own."""
         if self.is_of_torch:
             return None
-        return self.drawn if self.stream is None else self.stream
+        return self.value if self.state is None else self.state
 
 
-def is_drawn(source: Source | None) -> bool:
-    """Return True if a value comes from a step, and not from the state at the start."""
+def is_entry_value(source: Source | None) -> bool:
+    """Return True if a value comes from a call, and not from the state at the start."""
     if source is None:
         return False
-    return type(source) is DrawnSource or any(map(is_drawn, source.children))
+    return type(source) is EntryValue or any(map(is_entry_value, source.children))
 
 
 @define(eq=False)
-class Streams(CaptureState):
-    """The steps of one trace, in program order."""
+class EntryCalls(CaptureState):
+    """The calls of one trace, in program order."""
 
     phase: ClassVar[Phase] = Phase.AROUND_GRAPH
-    may_repeat: ClassVar[bool] = True  # bodies that run again are refused with each step
+    may_repeat: ClassVar[bool] = True  # who adds a call refuses bodies that run again
 
-    steps: list[Step] = Factory(list)
+    calls: list[EntryCall] = Factory(list)
     count: int = 0
-    """The number of the steps that were ever made, rolled back ones included."""
+    """The number of the calls that were ever added, rolled back ones included."""
 
     @property
-    def early(self) -> list[Step]:
-        return [step for step in self.steps if not step.is_late]
+    def early(self) -> list[EntryCall]:
+        return [call for call in self.calls if not call.is_late]
+
+    @property
+    def late(self) -> list[EntryCall]:
+        return [call for call in self.calls if call.is_late]
 
     def emit(self, e: Any) -> None:
         e.ahead += lines_of(e, self.early)
-        e.behind += lines_of(e, [step for step in self.steps if step.is_late])
+        e.behind += lines_of(e, self.late)
 
     def moment(self) -> tuple[Any, ...] | None:
-        return None if self.steps else ()
+        return None if self.calls else ()
 
     def needs_guard(self, t: Any, source: Source) -> bool:
-        if self.steps and is_drawn(source):
+        if self.calls and is_entry_value(source):
             detail = "a decision by a value that is drawn at random on each call"
             raise t.unsupported("random-value", detail)
         return True
-
-    def check_operator(self, t: Any, traced: GraphValue) -> None:
-        if any(step.is_late for step in self.steps) and t.graph.may_draw(traced):
-            detail = "random numbers that are drawn after a step on torch's own generators"
-            raise t.unsupported("random-stream", detail)
 
     def bound_to_process(self) -> str:
         return ""
 
 
 # -- the lines of the entry ------------------------------------------------------------------------
-def lines_of(e: Any, steps: Sequence[Step]) -> Iterator[str]:
-    """Yield one line per step, for the emitter `e` of an entry."""
-    for each in steps:
+def lines_of(e: Any, calls: Sequence[EntryCall]) -> Iterator[str]:
+    """Yield one line per call, for the emitter `e` of an entry."""
+    for each in calls:
         given = [_text(e, part) for part in each.args]
         given += [f"{name}={_text(e, part)}" for name, part in each.kwargs.items()]
-        yield f"{each.drawn.name} = {e.capture(each.function)}({', '.join(given)})"
+        yield f"{each.value.name} = {e.capture(each.function)}({', '.join(given)})"
 
 
 def _text(e: Any, part: Early) -> str:

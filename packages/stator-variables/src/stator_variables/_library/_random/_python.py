@@ -11,11 +11,12 @@ from typing import Any
 from stator_bytecode import Result
 
 from stator_variables import _trackers as k
+from stator_variables._library._random import _streams
 from stator_variables._objects import _number
 from stator_variables._objects._wrap import attributes_of
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tensors import _streams
+from stator_variables._tensors import _entry_values
 from stator_variables._tracker import (
     MISSING,
     Args,
@@ -52,9 +53,10 @@ def draw(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
         return MISSING
     if of not in _TAKE_SYMBOLS:
         given = [_number.as_constant(t, vt) for vt in given]
-    example = _streams.tried(t, of, [_copy_of(receiver), *map(_streams.example_of, given)], kwargs)
+    values = [_copy_of(receiver), *map(_entry_values.example_of, given)]
+    example = _streams.tried(t, of, values, kwargs)
     step = _streams.step(t, _streams.owner(t, receiver), of, [receiver, *given], kwargs)
-    return _streams.result(t, step, example)
+    return _entry_values.result(t, step, example)
 
 
 @handlers.handles(random.Random.seed, vars(_BASE)["seed"])
@@ -62,7 +64,7 @@ def seed(t: Space, args: Args, kwargs: Kwargs) -> Result:
     receiver, *given = args
     if not _draws_by_c(receiver):
         return MISSING
-    values = [_copy_of(receiver), *map(_streams.example_of, given)]
+    values = [_copy_of(receiver), *map(_entry_values.example_of, given)]
     _streams.tried(t, random.Random.seed, values, kwargs)
     _streams.step(t, _streams.owner(t, receiver), random.Random.seed, args, kwargs)
     return k.NONE
@@ -77,9 +79,9 @@ def shuffle(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 @handlers.handles(random.Random)
 def make(t: Space, args: Args, kwargs: Kwargs) -> k.ObjectTracker:
-    _streams.tried(t, random.Random, [*map(_streams.example_of, args)], kwargs)
+    _streams.tried(t, random.Random, [*map(_entry_values.example_of, args)], kwargs)
     step = _streams.step(t, _streams.NEW, random.Random, args, kwargs)
-    return _streams.made(step, random.Random)
+    return _entry_values.made(step, random.Random)
 
 
 def _draws_by_c(receiver: VariableTracker) -> bool:

@@ -15,12 +15,13 @@ import torch
 from stator_guards import CallSource, CapturedSource
 
 from stator_variables import _trackers as k
+from stator_variables._library._random import _streams
 from stator_variables._objects import _number
 from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._runtime._support import number_tensor, tensor_of
 from stator_variables._space import Space
-from stator_variables._tensors import _streams, _torch_calls
-from stator_variables._trace._drawn import Step
+from stator_variables._tensors import _entry_values, _torch_calls
+from stator_variables._trace._entry_calls import EntryCall
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
 
 handlers = FunctionTable("random number of NumPy")
@@ -35,7 +36,7 @@ def draw(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     receiver, *given = args
     if receiver.cls not in _CLASSES:
         raise t.unsupported("random-stream", f"a stream of class {receiver.cls.__qualname__}")
-    values = [_copy_of(receiver), *map(_streams.example_of, given)]
+    values = [_copy_of(receiver), *map(_entry_values.example_of, given)]
     example = _streams.tried(t, of, values, kwargs)
     size = _size_among(of, given, kwargs, getattr(example, "shape", ()))
 
@@ -60,17 +61,17 @@ def _size_among(of: Any, given: list[Any], kwargs: Kwargs, shape: object) -> obj
         return given if _number.has_numbers(given) else None
     for vt in (*kwargs.values(), *reversed(given)):
         if _number.has_numbers([vt]):
-            size = _streams.example_of(vt)
+            size = _entry_values.example_of(vt)
             if shape == (size if isinstance(size, tuple) else (size,)):
                 return vt
     return None
 
 
-def _result(t: Space, step: Step, example: Any, size: object) -> Any:
+def _result(t: Space, step: EntryCall, example: Any, size: object) -> Any:
     """The tracker of an array or a number."""
     cls = type(example)
     if cls is not NUMPY.ndarray and not is_number_of_numpy(cls):
-        return _streams.result(t, step, example)
+        return _entry_values.result(t, step, example)
     if example.dtype not in DTYPES or not example.flags.c_contiguous:
         raise t.unsupported("random-value", f"an array of {example.dtype}")
     parts = size if isinstance(size, list) else getattr(size, "items", [size])
@@ -79,10 +80,10 @@ def _result(t: Space, step: Step, example: Any, size: object) -> Any:
         dims = tuple(_torch_calls.argument(t, part) for part in parts)
 
     read = tensor_of if cls is NUMPY.ndarray else number_tensor
-    source = CallSource(read, step.drawn)
+    source = CallSource(read, step.value)
     named = {"dtype": DTYPES[example.dtype], "device": torch.device("cpu")}
-    vt = k.ArrayTracker(_streams.tensor(t, source, torch.empty, [dims], named), cls)
-    vt.source = step.drawn
+    vt = k.ArrayTracker(_entry_values.tensor(t, source, torch.empty, [dims], named), cls)
+    vt.source = step.value
     return vt
 
 
@@ -94,15 +95,15 @@ def _copy_of(receiver: VariableTracker) -> object:
 
 def make(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     """A stream made in the region."""
-    made = _streams.tried(t, of, [*map(_streams.example_of, args)], kwargs)
-    return _streams.made(_streams.step(t, _streams.NEW, of, args, kwargs), type(made))
+    made = _streams.tried(t, of, [*map(_entry_values.example_of, args)], kwargs)
+    return _entry_values.made(_streams.step(t, _streams.NEW, of, args, kwargs), type(made))
 
 
 def seed(t: Space, args: Args, kwargs: Kwargs, of: object) -> k.ConstantTracker:
     """`RandomState.seed`, and that of the stream behind the legacy functions."""
     is_method = of is not _RANDOM.seed
     given = args[1:] if is_method else args
-    _streams.tried(t, _RANDOM.RandomState, [*map(_streams.example_of, given)], kwargs)
+    _streams.tried(t, _RANDOM.RandomState, [*map(_entry_values.example_of, given)], kwargs)
     legacy = CapturedSource("numpy.random", _RANDOM.mtrand._rand)
     _streams.step(t, _streams.owner(t, args[0]) if is_method else legacy, of, args, kwargs)
     return k.NONE

@@ -1,23 +1,13 @@
-"""Streams of random numbers of the process: what a region does with them happens natively, once per
-call.
+"""Arguments and results of native calls that an entry makes beside its graph (`EntryCall`).
 
-A step is one native call that draws from a stream, seeds it, or reads or sets its state. The entry
-makes it where the program did, ahead of the graph, and hands what it gives to the graph as an
-input:
-
-    drawn0 = uniform(v0, 0.0, 1.0)       # v0: a random.Random
-    g = graph(x, drawn0)
-
-So no number is a constant of the graph, no guard can use one (a branch on it is a break), and a
-stream is left in the state that plain Python leaves. Nodes of the graph draw from torch's own
-generators alone, so steps on any other stream keep their order among themselves ahead of the graph.
-Steps on torch's own generators are made ahead of the graph while it draws nothing, and after it
-from then on (`is_late`). Numbers that are drawn after a late step are a break.
+An argument has to be there before the graph runs. A result is an input of the graph if its call is
+made ahead of it, and can only be passed on if its call is made after it (`LateNumber`,
+`LateTensor`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -27,12 +17,17 @@ from stator_guards import InstanceDictSource, ItemSource, Source
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import new_namespace
-from stator_variables._runtime._message_filter import filtered
 from stator_variables._space import Space
-from stator_variables._trace._drawn import DrawnSource, Early, Literal, Step, Streams, is_drawn
+from stator_variables._trace._entry_calls import (
+    Early,
+    EntryCall,
+    EntryCalls,
+    EntryValue,
+    Literal,
+    is_entry_value,
+)
 from stator_variables._trace._graph import GraphValue
 from stator_variables._trace._progress import Progress
-from stator_variables._trace._repeated_bodies import is_repeated
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     NONE,
@@ -43,79 +38,59 @@ from stator_variables._trackers import (
     TensorTracker,
 )
 
-TORCH: Any = "torch's own generators"
-NEW = "a stream that the step makes"
 
-
-def owner(t: Space, vt: VariableTracker) -> Source:
-    """Return the source of the object that owns a stream, for `step`."""
-    if vt.source is None:
-        raise t.unsupported("random-stream", f"a {vt.cls.__name__} that was made in the region")
-    source: Source = vt.source
-    return source
-
-
-def step(
+def record_call(
     t: Space,
-    stream: object,
     function: object,
     args: Args,
     kwargs: Mapping[str, Any],
     *,
-    changes: bool = True,
-) -> Step:
-    """Record `function(*args, **kwargs)`, of trackers, on `stream`: an `owner`, TORCH, or NEW.
+    state: Source | None,
+    save: Callable[[Any], Callable[[], object]],
+    changes: bool,
+    is_late: bool,
+    is_of_torch: bool,
+) -> EntryCall:
+    """Record `function(*args, **kwargs)`, of trackers, as a call of the entry.
 
     Raises Unsupported where the entry cannot make it.
     """
-    _refuse(t, stream)
-    is_late = stream is TORCH and t.graph.may_have_drawn()
     positional = tuple(early(t, vt) for vt in args)
     named = {name: early(t, vt) for name, vt in kwargs.items()}
-    streams = t.state(Streams)
-    late = {each.drawn for each in streams.steps if each.is_late}
+    calls = t.state(EntryCalls)
+    late = {each.value for each in calls.late}
     if not is_late and any(_reads(part, late) for part in (*positional, *named.values())):
         raise t.unsupported("random-stream", _LATE)
 
-    made = Step(
+    made = EntryCall(
         function,
         positional,
         named,
-        stream=stream if isinstance(stream, Source) else None,
-        drawn=DrawnSource(streams.count),
+        state=state,
+        value=EntryValue(calls.count),
         is_late=is_late,
-        is_of_torch=stream is TORCH,
+        is_of_torch=is_of_torch,
         changes=changes,
         begun=t.state(Progress).begun,
+        save=save,
     )
 
-    streams.count += 1
-    streams.steps.append(made)
-    t.journal.record(streams.steps.pop)
+    calls.count += 1
+    calls.calls.append(made)
+    t.journal.record(calls.calls.pop)
     return made
 
 
-def _refuse(t: Space, stream: object) -> None:
-    if is_repeated(t):
-        raise t.unsupported(
-            "random-stream", "a stream of random numbers in a body that may run again, or later"
-        )
-    if stream is not TORCH and t.graph.may_have_drawn(foreign=True):
-        raise t.unsupported(
-            "random-stream", "a stream of random numbers after an operator of another library"
-        )
-
-
-def _reads(part: Early, drawn: set[Any]) -> bool:
+def _reads(part: Early, late: set[Any]) -> bool:
     if isinstance(part, tuple | list):
-        return any(_reads(item, drawn) for item in part)
+        return any(_reads(item, late) for item in part)
     return isinstance(part, Source) and (
-        part in drawn or any(_reads(child, drawn) for child in part.children)
+        part in late or any(_reads(child, late) for child in part.children)
     )
 
 
 def early(t: Space, vt: VariableTracker) -> Early:
-    """An argument of a step.
+    """An argument of a call.
 
     Raises Unsupported for what the graph computes, and for what is made in the region.
     """
@@ -144,13 +119,13 @@ def _early_value(t: Space, vt: VariableTracker) -> Early:
 
 def _is_as_it_was(t: Space, vt: TensorTracker) -> bool:
     """Return True for a tensor that nothing was written to, and that brings no gradients."""
-    if is_drawn(vt.source):
+    if is_entry_value(vt.source):
         return bool(vt.example._version == 0)
     return t.graph.is_pure and vt.data is MISSING and not vt.example.requires_grad
 
 
 def example_of(vt: VariableTracker) -> Any:
-    """Return a value like that of an argument, to try a step with."""
+    """Return a value like that of an argument, to try a call with."""
     if is_a(vt, NumberTracker):
         hint = vt.example.node.hint
         return vt.cls(1) if hint is None else vt.cls(hint)
@@ -161,30 +136,17 @@ def example_of(vt: VariableTracker) -> Any:
     return vt.constant()
 
 
-def tried(t: Space, function: Any, values: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return what a step gives on a copy of its stream. Raises Unsupported if it raises: it then
-    runs natively."""
-    named = {name: example_of(vt) for name, vt in kwargs.items()}
-    if any(value is MISSING for value in (*values, *named.values())):
-        raise t.unsupported("random-stream", "a step with an argument that is no constant")
-    try:
-        with filtered("error", ""):
-            return function(*values, **named)
-    except Exception as error:  # natively it raises in its own words
-        raise t.unsupported("random-stream", f"{type(error).__name__}: {error}") from None
-
-
 def _refused(t: Space, vt: VariableTracker) -> Early:
     raise t.unsupported(
         "random-stream", f"a {vt.cls.__name__} that is not there before the graph runs"
     )
 
 
-# -- what a step gives -----------------------------------------------------------------------------
-def result(t: Space, made: Step, example: object) -> Any:
-    """The tracker of what a step gives, which is like `example`. Raises Unsupported for a kind that
+# -- what a call gives -----------------------------------------------------------------------------
+def result(t: Space, made: EntryCall, example: object) -> Any:
+    """The tracker of what a call gives, which is like `example`. Raises Unsupported for a kind that
     is not followed."""
-    return _given(t, made.drawn, example, made.is_late)
+    return _given(t, made.value, example, made.is_late)
 
 
 def _given(t: Space, source: Source, example: Any, is_late: bool) -> Any:
@@ -204,9 +166,9 @@ def _given(t: Space, source: Source, example: Any, is_late: bool) -> Any:
 
 
 def _number(t: Space, source: Source, kind: type, is_late: bool) -> NumberTracker:
-    if not t.policy.draws_numbers:
+    if not t.policy.unbacked_numbers:
         raise t.unsupported("random-value", "a number that the compiler takes for no symbol")
-    vt = LateNumber(kind) if is_late else NumberTracker(t.graph.drawn_number(source, kind), kind)
+    vt = LateNumber(kind) if is_late else NumberTracker(t.graph.entry_number(source, kind), kind)
     vt.source = source
     return vt
 
@@ -220,21 +182,21 @@ def tensor(
     *,
     is_late: bool = False,
 ) -> Any:
-    """The tracker of a tensor that a step gives, which is like that of
+    """The tracker of a tensor that a call gives, which is like that of
     `target(*args, **kwargs)`."""
-    traced = t.graph.drawn_tensor(source, target, args, kwargs)
+    traced = t.graph.entry_tensor(source, target, args, kwargs)
     vt = LateTensor(traced, torch.Tensor) if is_late else TensorTracker(traced, torch.Tensor)
     vt.source = source
     return vt
 
 
-def made(step: Step, cls: type) -> ObjectTracker:
-    """The tracker of an object of this class that a step makes."""
+def made(call: EntryCall, cls: type) -> ObjectTracker:
+    """The tracker of an object of this class that a call makes."""
     vt = ObjectTracker(cls)
-    vt.source = step.drawn
+    vt.source = call.value
     if cls.__dictoffset__:
         new_namespace(vt)
-        vt.namespace.source = InstanceDictSource(step.drawn)
+        vt.namespace.source = InstanceDictSource(call.value)
     return vt
 
 
@@ -242,7 +204,7 @@ _LATE = "a value that is read after the graph, needed in it"
 
 
 class LateNumber(NumberTracker):
-    """A number that a step gives after the graph: it can only be passed on."""
+    """A number that a call gives after the graph: it can only be passed on."""
 
     is_late = True
 
@@ -256,7 +218,7 @@ class LateNumber(NumberTracker):
 
 
 class LateTensor(TensorTracker):
-    """A tensor that a step gives after the graph, such as the state of a generator."""
+    """A tensor that a call gives after the graph, such as the state of a generator."""
 
     is_late = True
 

@@ -1,4 +1,4 @@
-"""States of random streams, saved and put back."""
+"""Values that calls of an entry give, and states of random streams, saved and put back."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 from stator_guards import CallSource, ItemSource, ParameterSource
-from stator_variables import is_drawn, saved_stream
-from stator_variables._trace._drawn import DrawnSource
+from stator_variables import is_entry_value
+from stator_variables._library._random._streams import saved
+from stator_variables._trace._entry_calls import EntryValue
 
 STREAMS: list[tuple[Any, Callable[[Any], Any]]] = [
     (random.Random(1), lambda r: (r.gauss(0, 1), r.random())),
@@ -24,17 +25,17 @@ STREAMS: list[tuple[Any, Callable[[Any], Any]]] = [
 @pytest.mark.parametrize(("stream", "draw"), STREAMS)
 def test_a_stream_that_is_put_back_gives_the_same_numbers(stream: Any, draw: Any) -> None:
     draw(stream)
-    restore = saved_stream(stream)
+    restore = saved(stream)
     first = draw(stream)
     assert draw(stream) != first
     restore()
     assert draw(stream) == first
 
 
-def test_what_is_read_of_a_drawn_value_is_drawn() -> None:
-    drawn = DrawnSource(0)
-    assert is_drawn(drawn)
-    assert is_drawn(ItemSource(drawn, 1))
-    assert is_drawn(CallSource(len, drawn))
-    assert not is_drawn(ItemSource(ParameterSource("x"), 1))
-    assert not is_drawn(None)
+def test_what_is_read_of_the_value_of_a_call_is_no_value_of_the_start() -> None:
+    value = EntryValue(0)
+    assert is_entry_value(value)
+    assert is_entry_value(ItemSource(value, 1))
+    assert is_entry_value(CallSource(len, value))
+    assert not is_entry_value(ItemSource(ParameterSource("x"), 1))
+    assert not is_entry_value(None)

@@ -45,7 +45,7 @@ def drawing_behind_an_index(x: Tensor, rng: random.Random, index: Tensor) -> Any
 def test_the_state_is_saved_where_it_may_have_to_be_put_back(
     fn: Any, backend: str, saves: bool
 ) -> None:
-    assert ("streams=(rng, )" in entry_source(fn, backend)) is saves
+    assert ("objects=(rng, )" in entry_source(fn, backend)) is saves
 
 
 def test_a_step_is_a_line_ahead_of_the_graph() -> None:

@@ -36,7 +36,7 @@ def is_pure(tracer: SubgraphTracer | None) -> bool:
     if tracer is None:
         return True
     calls = (node for node in tracer.graph.nodes if node.op.startswith("call_"))
-    return not (tracer.written or any(map(node_may_draw, calls))) and is_pure(tracer.parent)
+    return not (tracer.facts.written or any(map(node_may_draw, calls))) and is_pure(tracer.parent)
 
 
 def may_have_drawn(tracer: SubgraphTracer | None, foreign: bool) -> bool:
