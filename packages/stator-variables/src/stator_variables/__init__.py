@@ -24,6 +24,15 @@ from stator_variables._emitter import (
 )
 from stator_variables._handler_keys import GENERATED_FORWARD, ORIGINAL
 from stator_variables._lifetime._reachability import held_by_changed, walk
+from stator_variables._objects._access_log import (
+    AccessLog,
+    AccessLogs,
+    ObjectState,
+    is_new_object,
+    made_of_state,
+    state_of,
+    write_state,
+)
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._dict_entries import items as dict_items
 from stator_variables._objects._inlining import (
@@ -220,6 +229,9 @@ __all__ += [
     "with_tangent",
 ]
 __all__ += ["MadeState", "states_made"]
+# the accesses of a call to new objects
+__all__ += ["AccessLog", "AccessLogs", "ObjectState", "is_new_object", "made_of_state"]
+__all__ += ["state_of", "write_state"]
 # streams of random numbers
 __all__ += ["Step", "Streams", "is_drawn", "lines_of", "saved_stream"]
 # what a trace becomes

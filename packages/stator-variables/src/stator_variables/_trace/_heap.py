@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from attrs import Factory, define
-from stator_guards import AllDistinct, CapturedSource, Kind, SameObject, Source
+from stator_guards import AllDistinct, CapturedSource, Equals, Kind, SameObject, Source
 
 from stator_variables._trace._drawn import is_drawn
 from stator_variables._tracker import VariableTracker, is_pending, pending, real_of, source_of
@@ -37,6 +37,8 @@ class Heap:
     """Items and attributes that were found in existing objects: source, guard, tracker."""
     repeated: list[Callable[[], Iterable[tuple[type, Source, int | None]]]] = Factory(list)
     """The objects that calls read which repeat an earlier one: classes and sources."""
+    selected: dict[Source, int] = Factory(dict)
+    """Numbers of which only that they are the index of an item was used, see `AccessLog`."""
     made: dict[int, VariableTracker] = Factory(dict)
     """Classes made while tracing, by the identity of what represents them."""
 
@@ -72,6 +74,7 @@ class Heap:
             vars(tracker).clear()
         for table in (self.made, self.trackers, self.changed, self.assumed_distinct):
             table.clear()
+        self.selected.clear()
         self.by_source.clear()
         records = self.named, self.alive, self.aliases, self.present, self.repeated, self.writes
         for record in records:
@@ -79,13 +82,15 @@ class Heap:
 
     def facts(self) -> Iterator[tuple[Source, Kind]]:
         """Yield what an entry relies on: aliasing between paths that were used, items that are
-        there, and distinctness of what was changed."""
+        there, indices that selected something, and distinctness of what was changed."""
         for tracker, known, other in self.aliases:
             if not is_pending(tracker) or id(tracker) in self.escaped:
                 yield other, SameObject(known)
         for source, kept, tracker in self.present:
             if is_pending(tracker):  # else what was read of the value is guarded through the dict
                 yield source, kept
+        for source, index in self.selected.items():
+            yield source, Equals(index)
         yield from self._distinctness()
 
     def _distinctness(self) -> Iterator[tuple[Source, Kind]]:
