@@ -176,7 +176,7 @@ class Summary:
             return _result(t, self.result, call, nodes)
         self.accesses.note(logs, outline, values.read, moved)
         again = Again(call, outline.values, self.writes.places, nodes, moved, values.read)
-        return self.writes.again(t, again)
+        return self.writes.again(logs, again)
 
     def _difference(
         self, fact: Guard | None, call: RegionCall, values: ValuesOfParts

@@ -32,6 +32,7 @@ from stator_variables import (
     from_traced,
     is_new_object,
     is_pending,
+    item_at,
     made_of_state,
     real_of,
     realize,
@@ -102,7 +103,7 @@ class Outline:
         self,
         call: RegionCall,
         state_at: Callable[[int, Any], ObjectState | bool | None],
-        selected_at: Callable[[int, Any], Iterable[Any]],
+        selected_at: Callable[[int, Any], dict[Source, tuple[Any, Any]]],
         *,
         reads: bool,
     ) -> Iterator[Key]:
@@ -124,7 +125,10 @@ class Outline:
                 yield (len(vt.items),)
                 for part in vt.items:
                     yield self._key(part, reads=reads)
-            for part in selected_at(at, vt):
+            selected = [*selected_at(at, vt).values()]
+            indices = [index for index, _ in selected]
+            yield tuple(map(indices.index, indices))
+            for _, part in selected:
                 yield self._key(part, reads=reads)
             at += 1
 
@@ -215,6 +219,12 @@ class ValuePlaces:
     known: dict[int, ValueOrigin] = Factory(dict)
     nodes: set[Node] = Factory(set)
     is_complete: bool = True
+
+    def relative(self, source: Source) -> Source:
+        """Return the source of an index, which is that of a part of the objects."""
+        found = self.facts.relative_to_objects(source)
+        assert found is not None
+        return found
 
     def add(self, vt: Any) -> None:
         """Find the places of a value and of its parts."""
@@ -311,8 +321,8 @@ class NewObjectSummary:
             return log.before.get(id(vt), False)
 
         def selected_at(_: int, vt: Any) -> Any:
-            indices = relative.get(id(vt), {}).values()
-            return [log.items[id(vt), index] for index in indices]
+            indices = relative.get(id(vt), {}).items()
+            return {source: (index, log.items[id(vt), index]) for source, index in indices}
 
         keys = [*outline.keys(call, state_at, selected_at, reads=False)]
         if None in keys or not outline.numbers.keys() >= {*log.before, *log.selected}:
@@ -343,7 +353,8 @@ class NewObjectSummary:
             return state_of(vt) if number in self.looked_at else False
 
         def selected_at(number: int, vt: Any) -> Any:
-            return [_item_now(vt, read(source)) for source in self.selected.get(number, ())]
+            sources = self.selected.get(number, ())
+            return {source: _item_now(vt, read(source)) for source in sources}
 
         keys = outline.keys(call, state_at, selected_at, reads=True)
         for needed in self.outline:
@@ -378,12 +389,10 @@ def _relative_indices(log: AccessLog, facts: Facts) -> dict[int, dict[Source, in
     return found
 
 
-def _item_now(vt: Any, index: object) -> Any:
-    """Return the item under an index; what equals no item without one."""
-    state = state_of(vt)
-    if state is None or type(index) is not int:
-        return ConstantTracker(MISSING)
-    return _by_step(state).get(("item", index), ConstantTracker(MISSING))
+def _item_now(vt: Any, index: object) -> tuple[object, Any]:
+    """Return an index and the item under it; what equals no item without one."""
+    item = item_at(vt, index)
+    return index, ConstantTracker(MISSING) if item is MISSING else item
 
 
 @frozen(eq=False)
@@ -400,6 +409,9 @@ class NewObjectWrites:
     """The changes of new objects in a call, and its result."""
 
     writes: list[Write]
+    put: list[tuple[int, Source, Any]]
+    """The items that were put under indices: the numbers of the containers, the sources of the
+    indices relative to the arguments, and the items."""
     places: dict[int, ValueOrigin]
     nodes: set[Node]
     result: Any
@@ -409,29 +421,46 @@ class NewObjectWrites:
         cls, access: NewObjectAccess, places: ValuePlaces, numbers: dict[int, int]
     ) -> NewObjectWrites | None:
         """Return None for changes that cannot be made again."""
-        writes: list[Write] = []
-        for identity, before in access.log.before.items():
-            after = access.log.after.get(identity)
-            if before is None or after is None:
-                return None
-            changed = _changed(before, after)
-            if changed is None:
-                return None
-            if changed:
-                parts = [part for _, part in changed]
-                writes.append(Write(numbers[identity], [step for step, _ in changed], parts))
-                for part in parts:
-                    places.add(part)
-        places.add(access.result)
-        return (
-            cls(writes, places.known, places.nodes, access.result) if places.is_complete else None
-        )
+        log = access.log
+        writes = _writes(log, numbers)
+        if writes is None:
+            return None
 
-    def again(self, t: Space, again: Again) -> Any:
+        put: list[tuple[int, Source, Any]] = []
+        for identity, items in log.put.items():
+            for source, item in items.items():
+                put.append((numbers[identity], places.relative(source), item))
+
+        values = [part for write in writes for part in write.parts]
+        for value in (*values, *(item for *_, item in put), access.result):
+            places.add(value)
+        if not places.is_complete:
+            return None
+        return cls(writes, put, places.known, places.nodes, access.result)
+
+    def again(self, logs: AccessLogs, again: Again) -> Any:
         """Make the changes, and return the result."""
+        t = logs.t
+        for number, source, item in self.put:
+            index, place = again.read(source), moved_source(source, again.moved)
+            logs.put(again.values[number], place, index, again.of(item))
         for write in self.writes:
             write_state(t, again.values[write.number], write.steps, [*map(again.of, write.parts)])
         return again.of(self.result)
+
+
+def _writes(log: AccessLog, numbers: dict[int, int]) -> list[Write] | None:
+    """Return the changes of objects that were looked at; None for one that cannot be made again."""
+    writes: list[Write] = []
+    for identity, before in log.before.items():
+        after = log.after.get(identity)
+        changed = None if before is None or after is None else _changed(before, after)
+        if changed is None:
+            return None
+        if changed:
+            steps, parts = [step for step, _ in changed], [part for _, part in changed]
+            writes.append(Write(numbers[identity], steps, parts))
+    return writes
 
 
 def _changed(before: ObjectState, after: ObjectState) -> list[tuple[Any, Any]] | None:

@@ -29,6 +29,7 @@ from stator_variables._objects._access_log import (
     AccessLogs,
     ObjectState,
     is_new_object,
+    item_at,
     made_of_state,
     state_of,
     write_state,
@@ -231,7 +232,7 @@ __all__ += [
 __all__ += ["MadeState", "states_made"]
 # the accesses of a call to new objects
 __all__ += ["AccessLog", "AccessLogs", "ObjectState", "is_new_object", "made_of_state"]
-__all__ += ["state_of", "write_state"]
+__all__ += ["item_at", "state_of", "write_state"]
 # streams of random numbers
 __all__ += ["Step", "Streams", "is_drawn", "lines_of", "saved_stream"]
 # what a trace becomes

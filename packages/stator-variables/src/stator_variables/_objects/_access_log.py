@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from attrs import Factory, define, frozen
@@ -25,7 +26,7 @@ from stator_variables._objects._list import ListTracker, replace_items
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_pending, real_of, source_of
-from stator_variables._trackers import ConstantTracker, ObjectTracker, is_none
+from stator_variables._trackers import NONE, ConstantTracker, ObjectTracker, is_none
 
 MOST = 1000
 """The number of objects up to which accesses are noted."""
@@ -86,16 +87,17 @@ def state_of(vt: Any) -> ObjectState | None:
             return None
         if not is_none(own["default_factory"]):
             return None
-        for hashed, (key, value) in own["known"].items():
-            if not _is_plain_key(hashed, key):
+        for hashed, entry in own["known"].items():
+            if not _is_plain_key(hashed, entry):
                 return None
-            found.append((("key", hashed), value))
+            found.append((("key", hashed), entry[1]))
     steps, parts = [step for step, _ in found], [part for _, part in found]
     return ObjectState(vt, kind, own["cls"], tuple(steps), tuple(parts))
 
 
-def _is_plain_key(hashed: object, key: Any) -> bool:
+def _is_plain_key(hashed: object, entry: tuple[Any, Any]) -> bool:
     """Return True for a key that another tracker can stand for."""
+    key, _ = entry
     is_plain = type(hashed) in (str, int, bool, type(None)) and type(key) is ConstantTracker
     return is_plain and type(key.value) is type(hashed)
 
@@ -125,9 +127,11 @@ class AccessLog:
     """The states of those that were looked at, by the identities of the trackers; None for one that
     has more than a state shows."""
     selected: dict[int, dict[Source, int]] = Factory(dict)
-    """The indices, by their sources, under which items of lists were read."""
+    """The indices, by their sources, under which items of lists and dicts were read or put."""
     items: dict[tuple[int, int], Any] = Factory(dict)
-    """The items under these, by the identities of the lists and their indices."""
+    """The items that were under these, by the identities of the containers and the indices."""
+    put: dict[int, dict[Source, Any]] = Factory(dict)
+    """The items that were put under these, in this order."""
     after: dict[int, ObjectState | None] = Factory(dict)
     """The states at the end, of new objects that these lead to as well."""
 
@@ -164,8 +168,10 @@ class AccessLogs:
     def end(self, log: AccessLog, result: Any) -> None:
         """End the log of a call, and keep the states that its result and the objects lead to."""
         del self.active[self.active.index(log) :]  # one that raised an exception did not return
+        log.before.update(dict.fromkeys(log.before.keys() & log.put.keys()))  # in which order?
         changed = [state_of(vt) for vt in map(log.open.__getitem__, log.before)]
         waiting = [result, *(part for state in changed if state for part in state.parts)]
+        waiting += [item for items in log.put.values() for item in items.values()]
         log.after.update((id(state.vt), state) for state in changed if state is not None)
         while waiting:
             vt = waiting.pop()
@@ -183,14 +189,46 @@ class AccessLogs:
                 log.before.setdefault(id(vt), state)
 
     def select(self, vt: Any, source: Source, index: int) -> Any:
-        """Return an item of a list, and rely on its index alone."""
-        item = _fields(vt)["added"][index]
+        """Return the item that a container has under an index, and rely on the index alone."""
+        item = item_at(vt, index)
         self.t.heap.selected[source] = index
         for log in self.active:
             if id(vt) in log.open:
                 log.selected.setdefault(id(vt), {})[source] = index
-                log.items[id(vt), index] = item
+                log.items.setdefault((id(vt), index), item)
         return item
+
+    def put(self, vt: Any, source: Source, index: int, item: Any) -> None:
+        """Put an item in the place of one that is there, and rely on the index alone."""
+        self.select(vt, source, index)
+        reference, noting = _fields(vt).pop(_LOGS, None), type(vt)
+        object.__setattr__(vt, "__class__", _kind(vt))
+        if type(vt) is ListTracker:
+            items = [*vt.added]
+            items[index] = item
+            replace_items(self.t, vt, items, structural=False)
+        else:
+            _dict_entries.store_hashed(self.t, vt, index, ConstantTracker(index), item)
+
+        if reference is not None:
+            _fields(vt)[_LOGS] = reference
+            object.__setattr__(vt, "__class__", noting)
+        for log in self.active:
+            if id(vt) in log.open:
+                items_put = log.put.setdefault(id(vt), {})
+                items_put.pop(source, None)
+                items_put[source] = item
+
+
+def item_at(vt: Any, index: object) -> Any:
+    """Return the item of a new list or dict under an index; MISSING without one."""
+    own = _fields(vt)
+    if type(index) is not int or own["cls"] not in (list, dict):
+        return MISSING
+    if _kind(vt) is ListTracker:
+        return own["added"][index] if 0 <= index < len(own["added"]) else MISSING
+    is_plain = not own["undecided"] and all(map(_is_plain_key, own["known"], own["known"].values()))
+    return own["known"][index][1] if is_plain and index in own["known"] else MISSING
 
 
 def _parts(vt: Any) -> list[Any]:
@@ -217,8 +255,13 @@ def _noted(vt: Any) -> None:
         logs.note(vt)
 
 
+_UNNOTED_OF_BUILTIN = frozenset({"get_attribute", "namespace"})
+"""The attributes that are the same of all new lists, and of all new dicts."""
+
+
 def _get_attribute(vt: Any, name: str) -> Any:
-    if name not in _UNNOTED:
+    is_builtin = name in _UNNOTED_OF_BUILTIN and _fields(vt)["cls"] in (list, dict)
+    if name not in _UNNOTED and not (is_builtin and _fields(vt).get("owner") is None):
         _noted(vt)
         return getattr(vt, name)
     return object.__getattribute__(vt, name)
@@ -233,14 +276,14 @@ class NotingList(ListTracker):
     __setattr__ = _set_attribute
 
     def __getattribute__(self, name: str) -> Any:
-        if name == "get_item":
-            return lambda t, key: _selected(self, t, key)
-        return _get_attribute(self, name)
+        return _get_attribute(self, name) if name not in _ITEMS else partial(_ITEMS[name], self)
 
 
 class NotingDict(DictTracker):
-    __getattribute__ = _get_attribute
     __setattr__ = _set_attribute
+
+    def __getattribute__(self, name: str) -> Any:
+        return _get_attribute(self, name) if name not in _ITEMS else partial(_ITEMS[name], self)
 
 
 class NotingObject(ObjectTracker):
@@ -256,18 +299,44 @@ _NOTING: dict[type, Any] = {
 _ORDINARY: dict[type, type] = {noting: kind for kind, noting in _NOTING.items()}
 
 
-def _selected(vt: Any, t: Space, key: VariableTracker) -> Result:
-    """Return the item under a number that nobody looked at; MISSING where the list has to be
+def _selector(vt: Any, key: VariableTracker) -> tuple[AccessLogs, Source, int] | None:
+    """Return the logs, the source and the value of a number that nobody looked at, if an item is
+    under it."""
+    if type(vt) not in _ORDINARY or not is_pending(key):
+        return None
+    logs, source, index = _fields(vt)[_LOGS](), source_of(key), real_of(key)
+    is_there = item_at(vt, index) is not MISSING
+    return (logs, source, index) if logs and is_there and isinstance(source, PartSource) else None
+
+
+def selected_item(vt: Any, key: VariableTracker) -> Any:
+    """Return the item under a number that nobody looked at; MISSING where the container has to be
     read."""
-    own = _fields(vt)
-    index = real_of(key) if is_pending(key) and own["cls"] is list else None
-    logs = own[_LOGS]()
-    if logs is not None and type(index) is int and 0 <= index < len(own["added"]):
-        source = source_of(key)
-        if isinstance(source, PartSource):
-            return logs.select(vt, source, index)
+    found = _selector(vt, key)
+    if found is None:
+        return MISSING
+    logs, source, index = found
+    return logs.select(vt, source, index)
+
+
+def _get_item(vt: Any, t: Space, key: VariableTracker) -> Result:
+    if (item := selected_item(vt, key)) is not MISSING:
+        return item
     _noted(vt)
     return vt.get_item(t, key)
+
+
+def _set_item(vt: Any, t: Space, key: VariableTracker, new: VariableTracker) -> Result:
+    found = _selector(vt, key)
+    if found is None:
+        _noted(vt)
+        return vt.set_item(t, key, new)
+    logs, source, index = found
+    logs.put(vt, source, index, new)
+    return NONE
+
+
+_ITEMS: dict[str, Any] = {"get_item": _get_item, "set_item": _set_item}
 
 
 # -- writes that are repeated ----------------------------------------------------------------------
