@@ -249,6 +249,8 @@ _UNNOTED = frozenset({"__class__", "cls", "base", "real", "source", "is_symbolic
 
 def _noted(vt: Any) -> None:
     """Give a tracker its own class back, and note the access."""
+    if type(vt) not in _ORDINARY:
+        return
     logs = _fields(vt).pop(_LOGS)()
     object.__setattr__(vt, "__class__", _ORDINARY[type(vt)])
     if logs is not None:
@@ -273,22 +275,33 @@ def _set_attribute(vt: Any, name: str, value: object) -> None:
 
 
 class NotingList(ListTracker):
-    __setattr__ = _set_attribute
+    """A list whose first access is noted."""
 
     def __getattribute__(self, name: str) -> Any:
         return _get_attribute(self, name) if name not in _ITEMS else partial(_ITEMS[name], self)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        _set_attribute(self, name, value)
 
 
 class NotingDict(DictTracker):
-    __setattr__ = _set_attribute
+    """A dict, or the `__dict__` of an object, whose first access is noted."""
 
     def __getattribute__(self, name: str) -> Any:
         return _get_attribute(self, name) if name not in _ITEMS else partial(_ITEMS[name], self)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        _set_attribute(self, name, value)
+
 
 class NotingObject(ObjectTracker):
-    __getattribute__ = _get_attribute
-    __setattr__ = _set_attribute
+    """An object whose first access is noted."""
+
+    def __getattribute__(self, name: str) -> Any:
+        return _get_attribute(self, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        _set_attribute(self, name, value)
 
 
 _NOTING: dict[type, Any] = {
