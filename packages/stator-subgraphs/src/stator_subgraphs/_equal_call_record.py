@@ -25,6 +25,8 @@ class Difference:
     """The reason for which a call is not recorded like an earlier one."""
 
     text: str
+    of_new_object: bool = False
+    """New objects among the arguments hold something else: so they do in most calls of a stack."""
 
 
 @define(eq=False)

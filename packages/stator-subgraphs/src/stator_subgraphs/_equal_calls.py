@@ -13,15 +13,17 @@ interpreted each time. So it is once the program has mutated an existing object.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from attrs import Factory, define, field
-from stator_variables import MISSING, Args, Kwargs, Space, real_of, source_of
+from stator_variables import MISSING, AccessLogs, Args, Kwargs, Space, real_of, source_of
 from torch.fx import Node
 
 from stator_subgraphs._equal_call_record import Difference, EqualCallRecord, effect_of
 from stator_subgraphs._interpreted_call import InterpretedCall, called, reason_of_arguments
 from stator_subgraphs._moment import Moment, ReadableChanges, moment_of
+from stator_subgraphs._new_objects import NewObjectAccess, new_objects
 from stator_subgraphs._operators._reuse import RegionCall
 from stator_subgraphs._state import GraphState
 
@@ -43,6 +45,8 @@ class AlikeCalls:
     interpreted: list[InterpretedCall] = Factory(list)
     failures: int = 0
     """The calls in a row that none of these was repeated for."""
+    difference: Difference = Factory(partial(Difference, ""))
+    """The reason of the last of these."""
 
     def has(self, moment: Moment, call: RegionCall) -> bool:
         """Return True if a call begins like these."""
@@ -56,12 +60,17 @@ class EqualCalls:
     t: Space
     state: GraphState
     changes: ReadableChanges = field(init=False)
+    logs: AccessLogs = field(init=False)
     known: dict[type, list[AlikeCalls]] = Factory(dict)
     record: EqualCallRecord = Factory(EqualCallRecord)
 
     @changes.default
     def _changes(self) -> ReadableChanges:
         return ReadableChanges(self.t)
+
+    @logs.default
+    def _logs(self) -> AccessLogs:
+        return AccessLogs(self.t)
 
     def _moment(self) -> Moment | None:
         return moment_of(self.t, self.state, self.changes)
@@ -71,10 +80,15 @@ class EqualCalls:
         start = self._moment()
         last = self._last_node()
         writes = len(self.t.heap.writes)
+        given = new_objects([*args, *kwargs.values()])
+        log = self.logs.begin(given) if given and start is not None else None
 
         def returned(result: Any) -> None:
-            if start is not None and start == self._moment():
-                self._remember(function, args, kwargs, (last, self._last_node()), result)
+            if log is not None:
+                self.logs.end(log, result)
+            if start is not None and start == self._moment() and bool(given) == (log is not None):
+                access = None if log is None else NewObjectAccess(self.t, log, result)
+                self._remember(function, args, kwargs, (last, self._last_node()), result, access)
                 return
             changed = [vt.source for vt in self.t.heap.writes[writes:] if vt.source is not None]
             self._note_alone(args[0], effect_of(source_of(args[0]), changed))
@@ -97,26 +111,40 @@ class EqualCalls:
             return MISSING
         if alike.failures >= PATIENCE:
             self.record.left[cls] += 1
+            self._note_different(args[0], alike.difference)
             return MISSING
 
-        difference = ""
+        difference = Difference("")
         for earlier in alike.interpreted:
-            result = earlier.repeat(self.state, call)
+            result = earlier.repeat(self.state, call, self.logs)
             if type(result) is not Difference:
                 alike.failures = 0
                 self.record.add_repeated(cls, source_of(args[0]))
                 return result
-            difference = result.text
+            difference = result
         alike.failures += 1
-        self.record.add_different(cls, source_of(args[0]), difference)
+        alike.difference = difference
+        self.record.add_different(cls, source_of(args[0]), difference.text)
+        self._note_different(args[0], difference)
         return MISSING
+
+    def _note_different(self, module: Any, difference: Difference) -> None:
+        """Note a difference that most calls of a stack have."""
+        if difference.of_new_object:
+            self._note_alone(module, difference.text)
 
     def _group(self, cls: type, moment: Moment, call: RegionCall) -> AlikeCalls | None:
         """Return the calls that began like this one."""
         return next((each for each in self.known[cls] if each.has(moment, call)), None)
 
     def _remember(
-        self, function: Any, args: Args, kwargs: Kwargs, nodes: tuple[Node, Node], result: Any
+        self,
+        function: Any,
+        args: Args,
+        kwargs: Kwargs,
+        nodes: tuple[Node, Node],
+        result: Any,
+        access: NewObjectAccess | None,
     ) -> None:
         call = called(self.t, function, args, kwargs)
         moment = self._moment()
@@ -132,7 +160,7 @@ class EqualCalls:
             del groups[:-GROUPS]  # the state of the oldest seldom comes back
 
         if len(alike.interpreted) < MANY:
-            interpreted, known = InterpretedCall(call, nodes, result), alike.interpreted
+            interpreted, known = InterpretedCall(call, nodes, result, access), alike.interpreted
             known.append(interpreted)
             self.t.journal.record(lambda: known.remove(interpreted))
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 from stator_bytecode.errors import Unsupported
 from stator_guards import CANNOT_READ, Guard, PartSource, Source, TensorMatch, moved_source
 from stator_variables import (
     MISSING,
+    AccessLogs,
     Args,
     ConstantTracker,
     EqualObjects,
@@ -24,6 +25,7 @@ from stator_variables import (
     TupleTracker,
     from_traced,
     is_a,
+    is_new_object,
     is_pending,
     owner_of,
     real_of,
@@ -36,6 +38,17 @@ from torch.utils._pytree import SUPPORTED_NODES
 from stator_subgraphs._alike_facts import AlikeFacts
 from stator_subgraphs._equal_call_record import Difference, short_path
 from stator_subgraphs._fragment import Fragment, fragment_of, record_again
+from stator_subgraphs._new_objects import (
+    Again,
+    NewObject,
+    NewObjectAccess,
+    NewObjectSummary,
+    NewObjectWrites,
+    Outline,
+    Unread,
+    ValuePlaces,
+    is_plain,
+)
 from stator_subgraphs._operators._reuse import (
     Alias,
     Facts,
@@ -55,16 +68,18 @@ class InterpretedCall:
     nodes: tuple[Node, Node]
     """The last nodes before it and in it."""
     result: Any
+    access: NewObjectAccess | None = None
+    """The accesses to new objects among its arguments."""
     summary: Any = field(default=None, init=False)
     """A `Summary`, or False for a call that cannot be repeated."""
 
-    def repeat(self, state: GraphState, call: RegionCall) -> Any:
+    def repeat(self, state: GraphState, call: RegionCall, logs: AccessLogs) -> Any:
         """Return the result of `call`, recorded again, or the difference from this one."""
         if self.summary is None:
             self.summary = summary_of(self, state) or False
         if not self.summary:
             return Difference("the first such call did more than compute")
-        return self.summary.repeat(state, call)
+        return self.summary.repeat(state, call, logs)
 
 
 def called(t: Space, function: Any, args: Args, kwargs: Kwargs) -> RegionCall | None:
@@ -88,18 +103,10 @@ def reason_of_arguments(args: Args, kwargs: Kwargs) -> str:
     return "an argument has parts that differ in each call"
 
 
-@frozen(eq=False)
-class Unread:
-    """An argument that was not looked at: that of an equal call is the same one."""
-
-    vt: Any
-
-    def __repr__(self) -> str:
-        return f"unread {id(self.vt)}"
-
-
 def _unread(vt: Any) -> Any:
-    return ConstantTracker(Unread(vt)) if is_pending(vt) else vt
+    if is_pending(vt):
+        return ConstantTracker(Unread(vt))
+    return ConstantTracker(NewObject(vt)) if is_new_object(vt) else vt
 
 
 def _is_open(vt: Any) -> bool:
@@ -112,17 +119,6 @@ def _is_open(vt: Any) -> bool:
     if type(vt) is TensorTracker:
         return not is_plain(vt)
     return vt.cls in SUPPORTED_NODES or vt.base in (list, tuple, dict)
-
-
-def is_plain(vt: TensorTracker) -> bool:
-    """Return True for a tensor to which nothing was attached or assigned."""
-    return (
-        vt.namespace is None
-        and vt.data is MISSING
-        and vt.grad is MISSING
-        and vt.node is vt.tangent is vt.connected is None
-        and not (vt.is_new or vt.is_late or vt.drops_grad)
-    )
 
 
 # -- the summary of a call -------------------------------------------------------------------------
@@ -145,8 +141,11 @@ class Summary:
     alike: AlikeFacts
     metadata: list[Guard]
     """The guards on the tensors that it read."""
+    accesses: NewObjectSummary | None = None
+    writes: NewObjectWrites | None = None
+    """The accesses to new objects, and the changes of them."""
 
-    def repeat(self, state: GraphState, call: RegionCall) -> Any:
+    def repeat(self, state: GraphState, call: RegionCall, logs: AccessLogs) -> Any:
         t, values = call.t, ValuesOfParts(call)
         failing = next((fact for fact in self.facts if not values.satisfy(fact)), None)
         if failing is not None:
@@ -157,6 +156,11 @@ class Summary:
             facts = (fact for fact in self.metadata if not values.satisfy(fact))
             return self._difference(next(facts, None), call, values)
 
+        outline = self.accesses.match(call, values.read) if self.accesses else Outline()
+        if outline is None:
+            text = "an argument that the program made holds something else"
+            return Difference(text, of_new_object=True)
+        tensors |= {number: vt.traced for number, vt in outline.tensors()}
         inputs = [_input(call, place, tensors) for place in self.fragment.inputs]
         if [kind_with_history(traced.example) for traced in inputs] != self.kinds:
             return Difference("an input of its operators is of another kind")
@@ -168,7 +172,11 @@ class Summary:
             return Difference("an operator is refused")
         self._rely_on(t, moved)
         t.heap.repeated.append(lambda: self._read_again(moved, values))
-        return _result(t, self.result, call, nodes)
+        if self.accesses is None or self.writes is None:
+            return _result(t, self.result, call, nodes)
+        self.accesses.note(logs, outline, values.read, moved)
+        again = Again(call, outline.values, self.writes.places, nodes, moved, values.read)
+        return self.writes.again(logs, again)
 
     def _difference(
         self, fact: Guard | None, call: RegionCall, values: ValuesOfParts
@@ -199,10 +207,10 @@ class Summary:
 
     def _tensors(
         self, call: RegionCall, values: ValuesOfParts, moved: dict[Any, Source]
-    ) -> dict[Source, GraphValue] | None:
+    ) -> dict[Source | int, GraphValue] | None:
         """Return the tensors of this call by the sources in the summary; None if one is not
         alike."""
-        found: dict[Source, GraphValue] = {}
+        found: dict[Source | int, GraphValue] = {}
         for source, kind in self.tensors.items():
             value = values.read(source)
             if type(value) is not kind[0]:
@@ -267,30 +275,68 @@ class ValuesOfParts:
 
 def summary_of(interpreted: InterpretedCall, state: GraphState) -> Summary | None:
     """Return None for a call that cannot be repeated."""
-    call = interpreted.call
+    call, access = interpreted.call, interpreted.access
     given = [leaf.traced.node if is_a(leaf, TensorTracker) else None for leaf in call.leaves]
-    facts = Facts(call, given)
+    facts = Facts(call, given, () if access is None else access.indices)
     if facts.found is None or _reads_part_of_tensor(call):
         return None
     values = ValuesOfParts(call)
     if any(values.read(fact.source) is UNREADABLE for fact in facts.found):
         return None
-    fragment = fragment_of(state, interpreted.nodes, facts.place)
+    accesses = None if access is None else NewObjectSummary.of(access, call, facts)
+    if access is not None and accesses is None:
+        return None
+
+    def place(traced: GraphValue) -> ValueOrigin | None:
+        known = None if accesses is None else accesses.place(traced)
+        return facts.place(traced) if known is None else known
+
+    fragment = fragment_of(state, interpreted.nodes, place)
     tensors = _tensors_read(call, facts)
     if fragment is None or tensors is None:
         return None
+    return _summary(interpreted, facts, fragment, tensors, accesses)
 
-    result = _placed(interpreted.result, call, fragment)
+
+def _summary(
+    interpreted: InterpretedCall,
+    facts: Facts,
+    fragment: Fragment,
+    tensors: dict[Source, Any],
+    accesses: NewObjectSummary | None,
+) -> Summary | None:
+    """Return the summary of a call whose reads are known; None for one with other effects."""
+    call, access, writes = interpreted.call, interpreted.access, None
+    if access is None or accesses is None:
+        result = _placed(interpreted.result, call, fragment)
+        nodes = set() if result is None else {*_nodes_in(result)}
+    else:
+        places = ValuePlaces(call, facts, fragment, accesses.numbers, access.log.after)
+        writes = NewObjectWrites.of(access, places, accesses.numbers)
+        result = None if writes is None else ("written", None)
+        nodes = places.nodes
     if result is None:
         return None
-    fragment = fragment.with_copies({*_nodes_in(result)}, shares=call.t.policy.runs_in_order)
+
+    fragment = fragment.with_copies(nodes, shares=call.t.policy.runs_in_order)
     kinds = [kind_with_history(traced.example) for traced in fragment.values]
     rest = [fact for fact in facts.found if type(fact.kind) is not TensorMatch]
     metadata = [fact for fact in facts.found if type(fact.kind) is TensorMatch]
     alike = AlikeFacts.of(call, rest, facts.aliased, metadata)
     read = [*_objects_read(call, facts)]
     return Summary(
-        call, rest, facts.aliased, read, tensors, fragment, kinds, result, alike, metadata
+        call=call,
+        facts=rest,
+        aliased=facts.aliased,
+        read=read,
+        tensors=tensors,
+        fragment=fragment,
+        kinds=kinds,
+        result=result,
+        alike=alike,
+        metadata=metadata,
+        accesses=accesses,
+        writes=writes,
     )
 
 
@@ -331,9 +377,12 @@ def _objects_read(call: RegionCall, facts: Facts) -> Iterable[tuple[type, Source
             yield vt.cls, source
 
 
-def _input(call: RegionCall, place: ValueOrigin, tensors: dict[Source, GraphValue]) -> GraphValue:
+def _input(
+    call: RegionCall, place: ValueOrigin, tensors: dict[Source | int, GraphValue]
+) -> GraphValue:
+    """`tensors` has those of parts by their sources, those of new objects by their numbers."""
     kind, where = place
-    found: GraphValue = tensors[where] if kind == "part" else where
+    found: GraphValue = tensors[where] if kind in ("part", "numbered") else where
     return call.leaves[where].traced if kind == "argument" else found
 
 

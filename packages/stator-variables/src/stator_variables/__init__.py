@@ -24,6 +24,16 @@ from stator_variables._emitter import (
 )
 from stator_variables._handler_keys import GENERATED_FORWARD, ORIGINAL
 from stator_variables._lifetime._reachability import held_by_changed, walk
+from stator_variables._objects._access_log import (
+    AccessLog,
+    AccessLogs,
+    ObjectState,
+    is_new_object,
+    item_at,
+    made_of_state,
+    state_of,
+    write_state,
+)
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._dict_entries import items as dict_items
 from stator_variables._objects._inlining import (
@@ -225,6 +235,9 @@ __all__ += [
     "with_tangent",
 ]
 __all__ += ["SCHEDULED", "MadeState", "is_of_optimizer", "is_scheduled", "states_made"]
+# the accesses of a call to new objects
+__all__ += ["AccessLog", "AccessLogs", "ObjectState", "is_new_object", "made_of_state"]
+__all__ += ["item_at", "state_of", "write_state"]
 # native calls of an entry beside its graph
 __all__ += ["EntryCall", "EntryCalls", "is_entry_value", "lines_of"]
 # what a trace becomes

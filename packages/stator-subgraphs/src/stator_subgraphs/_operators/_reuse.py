@@ -9,13 +9,22 @@ each time; so is every region once the program has mutated an existing object.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
 import torch
 from attrs import evolve, frozen
-from stator_guards import Guard, Is, ParameterSource, PartSource, Source, TypeSource, moved_source
+from stator_guards import (
+    Equals,
+    Guard,
+    Is,
+    ParameterSource,
+    PartSource,
+    Source,
+    TypeSource,
+    moved_source,
+)
 from stator_variables import (
     MISSING,
     UNTOLD,
@@ -279,10 +288,12 @@ class Facts:
     """The facts that the trace established about parts of the arguments; `found` is None if one
     cannot be transferred to others."""
 
-    def __init__(self, call: RegionCall, given: list[Any]) -> None:
-        """`given` are the nodes of the tensors among the arguments, None for other arguments."""
+    def __init__(self, call: RegionCall, given: list[Any], indices: Container[Source] = ()) -> None:
+        """`given` are the nodes of the tensors among the arguments, None for other arguments;
+        `indices` select items of new objects, and may be others in another call."""
         self.call = call
         self.given = given
+        self.indices = indices
         self.names = {source_of(leaf): name for name, leaf in call.objects.items()}
         self.mentioned: dict[Source, bool] = dict.fromkeys(self.names, True)
         self.relative: dict[Any, Source | None] = {
@@ -302,7 +313,12 @@ class Facts:
 
     def _guards(self) -> Iterator[Guard | None]:
         t = self.call.t
-        for guard in [*t.every_guard(self._may_mention), *t.heap.guards_on_unread()]:
+        selected = t.heap.selected.items()
+        for guard in [
+            *t.every_guard(self._may_mention),
+            *t.heap.guards_on_unread(),
+            *(Guard(each, Equals(index)) for each, index in selected if each not in self.indices),
+        ]:
             if any(map(self.mentions, guard.sources)):
                 source = self.relative_to_objects(guard.source)
                 yield (

@@ -9,7 +9,7 @@ from typing import Any
 
 from stator_bytecode import NULL, OperationSteps, Result, operation, settle
 
-from stator_variables._objects import _dict_entries, _dict_update
+from stator_variables._objects import _access_log, _dict_entries, _dict_update
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._dict_view import VIEW_CLASSES, ViewTracker
 from stator_variables._objects._hash_results import ALONE, AS_KEY, hashing
@@ -90,6 +90,8 @@ def contains(t: Space, vt: VariableTracker, key: VariableTracker) -> ConstantTra
 def get(
     t: Space, vt: VariableTracker, key: VariableTracker, default: VariableTracker = NONE
 ) -> VariableTracker:
+    if (found := _access_log.selected_item(vt, key)) is not MISSING:
+        return found  # type: ignore[no-any-return]
     return default if (found := t.lookup(vt, t.key_of(key))) is MISSING else found
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from attrs import Factory, define
-from stator_guards import AllDistinct, CapturedSource, Guard, Kind, SameObject, Source
+from stator_guards import AllDistinct, CapturedSource, Equals, Guard, Kind, SameObject, Source
 
 from stator_variables._trace._entry_calls import is_entry_value
 from stator_variables._tracker import VariableTracker, is_pending, pending, real_of, source_of
@@ -38,6 +38,8 @@ class Heap:
     imply the guard."""
     repeated: list[Callable[[], Iterable[tuple[type, Source, int | None]]]] = Factory(list)
     """The objects that calls read which repeat an earlier one: classes and sources."""
+    selected: dict[Source, int] = Factory(dict)
+    """Numbers of which only that they are the index of an item was used, see `AccessLog`."""
     made: dict[int, VariableTracker] = Factory(dict)
     """Classes made while tracing, by the identity of what represents them."""
 
@@ -73,17 +75,20 @@ class Heap:
             vars(tracker).clear()
         for table in (self.made, self.trackers, self.changed, self.assumed_distinct):
             table.clear()
+        self.selected.clear()
         self.by_source.clear()
         records = self.named, self.alive, self.aliases, self.present, self.repeated, self.writes
         for record in records:
             record.clear()
 
     def facts(self) -> Iterator[tuple[Source, Kind]]:
-        """Yield what an entry relies on: aliasing between paths that were used, and distinctness of
-        what was changed."""
+        """Yield what an entry relies on: aliasing between paths that were used, indices that selected
+        something, and distinctness of what was changed."""
         for tracker, known, other in self.aliases:
             if not is_pending(tracker) or id(tracker) in self.escaped:
                 yield other, SameObject(known)
+        for source, index in self.selected.items():
+            yield source, Equals(index)
         yield from self._distinctness()
 
     def guards_on_unread(self) -> Iterator[Guard]:
