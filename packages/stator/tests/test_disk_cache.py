@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import types
@@ -536,6 +537,26 @@ def test_lock_is_that_of_one_process_and_ends_with_it(tmp_path: pathlib.Path) ->
         holder.wait()
     lock = ProcessLock(path)
     assert lock.acquire(longest=0)
+    lock.release()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no /proc")
+def test_process_that_is_stopped_is_not_waited_for(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, pipe = tmp_path / "locks" / "a0", subprocess.PIPE
+    monkeypatch.setattr(_process_lock, "LONGEST_FOR_STOPPED", 0.05)
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline().strip() == b"True"
+        holder.send_signal(signal.SIGSTOP)
+        assert not ProcessLock(path).acquire(longest=600)
+        holder.send_signal(signal.SIGCONT)
+        holder.communicate(b"")
+    lock = ProcessLock(path)
+    assert lock.acquire(longest=0)
+    assert path.read_text() == str(os.getpid())
     lock.release()
 
 

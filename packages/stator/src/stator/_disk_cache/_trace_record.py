@@ -13,7 +13,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import CodeType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -318,10 +318,11 @@ def check_codes(
     known = [*known]
     check_hashes([*targets, *(code.raw for code in codes)], known)
     covered: set[CodeType] = set()
-    pending = [*targets, *(getattr(each, "__code__", each) for each in known)]
+    functions = [each for each in known if type(each) is FunctionType]
+    pending = [*targets, *known, *(each.__code__ for each in functions)]
     while pending:
         code = pending.pop()
-        if isinstance(code, CodeType) and code not in covered:
+        if type(code) is CodeType and code not in covered:
             covered.add(code)
             pending += code.co_consts
     for code in (each.raw for each in codes):
