@@ -12,12 +12,13 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import stator
 import torch
 from stator._disk_cache import _process_lock
+from stator._disk_cache._fingerprint import of_arguments
 from stator._disk_cache._process_lock import ProcessLock
 from stator._disk_cache._store import Refused, Store
 from torch.compiler._cache import CacheArtifactManager
@@ -243,6 +244,34 @@ def test_trace_that_a_file_cannot_hold_is_not_written(
     _, found = run(fn, X)
     assert reason in found[0]
     assert not list(folder.glob("*/*.entry"))
+
+
+def makes_a_lazy_module(x: Any) -> Any:
+    torch.manual_seed(0)
+    return torch.nn.LazyLinear(2)(x).sin() + x.sum()
+
+
+class Renamed(torch.Tensor):
+    """A tensor whose properties are code of the program."""
+
+    read: ClassVar[list[str]] = []
+
+    @property
+    def requires_grad(self) -> bool:  # type: ignore[override]
+        self.read.append("requires_grad")
+        return False
+
+
+def test_tensor_without_sizes_in_a_break_is_no_error() -> None:
+    for _ in range(2):
+        result, _ = run(makes_a_lazy_module, X)
+        assert torch.equal(result, makes_a_lazy_module(X))
+
+
+def test_properties_of_tensors_are_read_without_code_of_their_class() -> None:
+    names = of_arguments([X.as_subclass(Renamed)]), of_arguments([X])
+    assert Renamed.read == []
+    assert names[0] != names[1]
 
 
 def test_backend_of_the_program_is_not_cached(folder: pathlib.Path) -> None:

@@ -23,7 +23,7 @@ import torch
 from stator_bytecode import is_own_module
 from stator_variables import ALLOWED, NONSTRICT, SUBSTITUTES, has_mark
 
-from stator._disk_cache._fingerprint import CONSTANTS, NotCached, of_code
+from stator._disk_cache._fingerprint import CONSTANTS, NotCached, of_class, of_code
 from stator._program._interoperation import ORIGINAL_CALLABLE
 
 Description: TypeAlias = tuple[Hashable, ...]
@@ -77,15 +77,6 @@ def described(value: Any) -> Description:
     if _can_change(cls):
         return "object", described(cls)
     raise NotCached(f"a {cls.__module__}.{cls.__qualname__}")
-
-
-def of_class(cls: type, name: str) -> Any:
-    """Return an attribute that each class has, None where this one has none: without code of its
-    metaclass."""
-    try:
-        return type.__getattribute__(cls, name)
-    except AttributeError:  # `del` of it
-        return None
 
 
 def _can_change(cls: type) -> bool:
