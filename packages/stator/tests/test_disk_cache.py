@@ -172,6 +172,34 @@ def test_error_in_a_graph_from_a_file_is_that_of_the_program(program: Any) -> No
     assert notes(compiled) == [FROM_CACHE]
 
 
+def turns_and_reads(x: Any, index: Any) -> Any:
+    try:
+        x.t_()
+        return x[index] + 1
+    except IndexError:
+        return x * 2
+
+
+def adds_a_dimension_and_reads(x: Any, index: Any) -> Any:
+    try:
+        x.unsqueeze_(0)
+        return x[index].sin()
+    except IndexError:
+        return x.cos()
+
+
+@pytest.mark.parametrize("fn", [turns_and_reads, adds_a_dimension_and_reads])
+def test_error_behind_a_change_of_layout_is_handled_by_an_entry_from_a_file(fn: Any) -> None:
+    for expected in ("written to the cache", FROM_CACHE):
+        stator.reset()
+        compiled = stator.compile(fn, backend="eager", options=OPTIONS)
+        for last in (0, 9):
+            index, x, y = torch.tensor([0, last]), X.clone(), X.clone()
+            assert torch.equal(compiled(x, index), fn(y, index))
+            assert (x.shape, x.stride()) == (y.shape, y.stride())
+        assert notes(compiled)[0] == expected
+
+
 def test_closure_of_another_function_with_equal_code_is_guarded(program: Any) -> None:
     run(program.adding(1), X)
     _, found = run(program.adding(1), X)

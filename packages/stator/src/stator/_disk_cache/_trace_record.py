@@ -27,7 +27,7 @@ from stator._capture._trace import TraceResult, new_space, policy_of_backend, qu
 from stator._disk_cache._archive import Differs, Live, is_object_ref
 from stator._disk_cache._fingerprint import CONSTANTS, NotCached
 from stator._disk_cache._graph_calls import GraphCalls, NoLocation
-from stator._disk_cache._graph_inputs import decisions
+from stator._disk_cache._graph_inputs import decisions, repeated
 from stator._program._call_history import CallEvidence
 from stator._settings._options import Options
 from stator.errors import Unsupported
@@ -242,7 +242,7 @@ class TraceRecord:
             calls=self.calls,
             outdated=self.outdated,
             equal_calls=self.equal_calls,
-            decided=policy,
+            decided=repeated(policy, self.graph.inputs),
         )
 
 
