@@ -22,6 +22,7 @@ from stator._disk_cache._fingerprint import of_arguments
 from stator._disk_cache._process_lock import ProcessLock
 from stator._disk_cache._store import Refused, Store
 from torch.compiler._cache import CacheArtifactManager
+from torch.overrides import TorchFunctionMode
 
 NAME = "program_of_disk_cache"
 PROGRAM = """
@@ -170,6 +171,34 @@ def test_error_in_a_graph_from_a_file_is_that_of_the_program(program: Any) -> No
         with pytest.raises(IndexError, match="out of bounds"):
             fn(X, torch.tensor([9]))
     assert notes(compiled) == [FROM_CACHE]
+
+
+class Heard(TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kw: Any = None) -> Any:
+        self.names.append(function.__name__)
+        return function(*args, **(kw or {}))
+
+
+def makes_and_adds(x: Any) -> Any:
+    return torch.ones(2, 4) + x.sin()
+
+
+@pytest.mark.parametrize("mode", [Heard, lambda: torch.device("cpu")])
+def test_file_of_a_call_without_a_mode_is_not_read_under_one(mode: Any) -> None:
+    run(makes_and_adds, X)
+    under, plain, found = mode(), mode(), []
+    stator.reset()
+    compiled = stator.compile(makes_and_adds, backend="eager", options=OPTIONS)
+    for one, fn in ((under, compiled), (plain, makes_and_adds)):
+        with one:
+            found.append(fn(X))
+    assert torch.equal(*found)
+    assert getattr(under, "names", None) == getattr(plain, "names", None)
+    assert FROM_CACHE not in notes(compiled)
 
 
 def turns_and_reads(x: Any, index: Any) -> Any:

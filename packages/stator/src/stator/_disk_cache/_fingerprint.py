@@ -18,7 +18,7 @@ import torch
 from stator_backends import Backend, spec_of
 from stator_bytecode import FrameLayout, Point, is_own_module
 from stator_guards import GlobalState
-from stator_variables import Policy
+from stator_variables import Policy, is_under_level, taken_modes
 
 from stator._capture._dynamic import marks_of
 from stator._settings._options import Options
@@ -148,7 +148,9 @@ def _texts(options: Mapping[str, Any]) -> list[str]:
 
 def of_state() -> str:
     """Return the state of thread and process that changes what operators do. Raises NotCached under
-    modes of the program."""
+    modes of the program: an entry for calls without has no guard on them."""
+    if is_under_level() or taken_modes():
+        raise NotCached("it is under a function mode, or in a forward derivative")
     state = GlobalState()
     for name, value in state.rest.items():
         if type(value) not in CONSTANTS and value:

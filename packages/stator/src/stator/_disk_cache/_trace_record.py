@@ -284,8 +284,6 @@ def _reasons(traced: TraceResult) -> Iterator[str]:
     emitter = traced.emitter
     if emitter.generators:
         yield "it makes generators"
-    if variables.is_under_level() or variables.taken_modes():
-        yield "it is under a function mode, or in a forward derivative"
     yield from emitter.t.states.bound_to_process()
 
 
