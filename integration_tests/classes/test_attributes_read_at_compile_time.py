@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -92,6 +93,19 @@ def test_a_program_reads_the_same_attributes_compiled(fn: Callable[..., Any]) ->
     expected = attributes_read(fn)
     compiled = stator.compile(fn, backend="eager")
     assert [attributes_read(compiled) for _ in range(3)] == [expected] * 3
+
+
+@pytest.mark.parametrize("fn", PROGRAMS, ids=lambda fn: fn.__name__)
+def test_writing_and_reading_a_file_of_the_cache_reads_no_more_attributes(
+    fn: Callable[..., Any], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATOR_CACHE_DIR", str(tmp_path))
+    attributes_read(fn)
+    expected = attributes_read(fn)
+    for _ in range(2):
+        stator.reset()
+        compiled = stator.compile(fn, backend="eager", options={"cache": True})
+        assert attributes_read(compiled) == expected
 
 
 def test_compiling_a_module_reads_no_attribute_of_its_class() -> None:

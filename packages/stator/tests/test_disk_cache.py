@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import stator
 import torch
 from stator._disk_cache import _process_lock
+from stator._disk_cache._fingerprint import of_arguments
 from stator._disk_cache._process_lock import ProcessLock
 from stator._disk_cache._store import Refused, Store
 from torch.compiler._cache import CacheArtifactManager
+from torch.overrides import TorchFunctionMode
 
 NAME = "program_of_disk_cache"
 PROGRAM = """
@@ -170,6 +173,62 @@ def test_error_in_a_graph_from_a_file_is_that_of_the_program(program: Any) -> No
     assert notes(compiled) == [FROM_CACHE]
 
 
+class Heard(TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kw: Any = None) -> Any:
+        self.names.append(function.__name__)
+        return function(*args, **(kw or {}))
+
+
+def makes_and_adds(x: Any) -> Any:
+    return torch.ones(2, 4) + x.sin()
+
+
+@pytest.mark.parametrize("mode", [Heard, lambda: torch.device("cpu")])
+def test_file_of_a_call_without_a_mode_is_not_read_under_one(mode: Any) -> None:
+    run(makes_and_adds, X)
+    under, plain, found = mode(), mode(), []
+    stator.reset()
+    compiled = stator.compile(makes_and_adds, backend="eager", options=OPTIONS)
+    for one, fn in ((under, compiled), (plain, makes_and_adds)):
+        with one:
+            found.append(fn(X))
+    assert torch.equal(*found)
+    assert getattr(under, "names", None) == getattr(plain, "names", None)
+    assert FROM_CACHE not in notes(compiled)
+
+
+def turns_and_reads(x: Any, index: Any) -> Any:
+    try:
+        x.t_()
+        return x[index] + 1
+    except IndexError:
+        return x * 2
+
+
+def adds_a_dimension_and_reads(x: Any, index: Any) -> Any:
+    try:
+        x.unsqueeze_(0)
+        return x[index].sin()
+    except IndexError:
+        return x.cos()
+
+
+@pytest.mark.parametrize("fn", [turns_and_reads, adds_a_dimension_and_reads])
+def test_error_behind_a_change_of_layout_is_handled_by_an_entry_from_a_file(fn: Any) -> None:
+    for expected in ("written to the cache", FROM_CACHE):
+        stator.reset()
+        compiled = stator.compile(fn, backend="eager", options=OPTIONS)
+        for last in (0, 9):
+            index, x, y = torch.tensor([0, last]), X.clone(), X.clone()
+            assert torch.equal(compiled(x, index), fn(y, index))
+            assert (x.shape, x.stride()) == (y.shape, y.stride())
+        assert notes(compiled)[0] == expected
+
+
 def test_closure_of_another_function_with_equal_code_is_guarded(program: Any) -> None:
     run(program.adding(1), X)
     _, found = run(program.adding(1), X)
@@ -242,6 +301,34 @@ def test_trace_that_a_file_cannot_hold_is_not_written(
     _, found = run(fn, X)
     assert reason in found[0]
     assert not list(folder.glob("*/*.entry"))
+
+
+def makes_a_lazy_module(x: Any) -> Any:
+    torch.manual_seed(0)
+    return torch.nn.LazyLinear(2)(x).sin() + x.sum()
+
+
+class Renamed(torch.Tensor):
+    """A tensor whose properties are code of the program."""
+
+    read: ClassVar[list[str]] = []
+
+    @property
+    def requires_grad(self) -> bool:  # type: ignore[override]
+        self.read.append("requires_grad")
+        return False
+
+
+def test_tensor_without_sizes_in_a_break_is_no_error() -> None:
+    for _ in range(2):
+        result, _ = run(makes_a_lazy_module, X)
+        assert torch.equal(result, makes_a_lazy_module(X))
+
+
+def test_properties_of_tensors_are_read_without_code_of_their_class() -> None:
+    names = of_arguments([X.as_subclass(Renamed)]), of_arguments([X])
+    assert Renamed.read == []
+    assert names[0] != names[1]
 
 
 def test_backend_of_the_program_is_not_cached(folder: pathlib.Path) -> None:
@@ -536,6 +623,26 @@ def test_lock_is_that_of_one_process_and_ends_with_it(tmp_path: pathlib.Path) ->
         holder.wait()
     lock = ProcessLock(path)
     assert lock.acquire(longest=0)
+    lock.release()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no /proc")
+def test_process_that_is_stopped_is_not_waited_for(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, pipe = tmp_path / "locks" / "a0", subprocess.PIPE
+    monkeypatch.setattr(_process_lock, "LONGEST_FOR_STOPPED", 0.05)
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline().strip() == b"True"
+        holder.send_signal(signal.SIGSTOP)
+        assert not ProcessLock(path).acquire(longest=600)
+        holder.send_signal(signal.SIGCONT)
+        holder.communicate(b"")
+    lock = ProcessLock(path)
+    assert lock.acquire(longest=0)
+    assert path.read_text() == str(os.getpid())
     lock.release()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import pathlib
 import threading
 import warnings
 import weakref
@@ -466,6 +468,69 @@ def test_recompilations_under_four_threads_lose_nothing() -> None:
     assert stator.wait(compiled, 20)
     states = [entry.tier.state for entry in compiled.report.entries if entry.tier]
     assert set(states) == {"compiled"}
+
+
+@pytest.mark.slow
+def test_a_thousand_recompilations_under_four_threads_lose_nothing() -> None:
+    graphs: list[int] = []
+
+    def counting(gm: Any, inputs: Any) -> Any:
+        graphs.append(1)
+        return gm.forward
+
+    def fn(x: Tensor, n: int) -> Tensor:
+        return x * n + n
+
+    options = {"tiered": True}
+    runs = [
+        stator.compile(
+            fn, backend=counting, dynamic=False, options=options, recompile_limit=64, name=f"{i}"
+        )
+        for i in range(20)
+    ]
+
+    def call(job: tuple[int, int]) -> bool:
+        return torch.equal(runs[job[0]](X, job[1]), fn(X, job[1]))
+
+    jobs = [(i, n) for n in range(50) for i in range(20)]
+    with ThreadPoolExecutor(4) as threads:
+        for start in range(0, len(jobs), 4):
+            together = jobs[start : start + 4]
+            for _ in together:  # one that needs a trace while another is compiled runs plainly
+                assert all(threads.map(call, together))
+                assert stator.wait(timeout=60)
+
+    states = [entry.tier.state for run in runs for entry in run.report.entries if entry.tier]
+    assert states == ["compiled"] * 1000
+    assert len(graphs) == 1000
+    assert all(map(call, jobs))
+    assert len(graphs) == 1000
+
+
+@pytest.mark.slow
+def test_compiler_process_that_is_killed_leaves_the_eager_tier(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torch._inductor import config
+
+    killed = tmp_path / "c++"
+    killed.write_text(
+        '#!/bin/sh\ncase "$*" in *--version*) exec c++ --version;; esac\nkill -9 $$\n'
+    )
+    killed.chmod(0o755)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    monkeypatch.setattr(config.cpp, "cxx", (str(killed),))
+    compiled = tiered(lambda x: (x * 2.25).sin() + x.cos(), "inductor")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            assert torch.equal(compiled(X), (X * 2.25).sin() + X.cos())
+            assert stator.wait(compiled, 100)
+    failures = [each for each in caught if "stays eager" in str(each.message)]
+    assert len(failures) == 1
+    if (thread := COMPILATIONS.thread) is not None:
+        thread.join(20)
+    assert not multiprocessing.active_children()
 
 
 def test_functions_of_a_module_and_shared_entries(gated: Gated) -> None:

@@ -82,8 +82,8 @@ class Heap:
             record.clear()
 
     def facts(self) -> Iterator[tuple[Source, Kind]]:
-        """Yield what an entry relies on: aliasing between paths that were used, indices that selected
-        something, and distinctness of what was changed."""
+        """Yield what an entry relies on: aliasing between paths that were used, indices of items,
+        and distinctness of what was changed."""
         for tracker, known, other in self.aliases:
             if not is_pending(tracker) or id(tracker) in self.escaped:
                 yield other, SameObject(known)

@@ -24,7 +24,7 @@ from stator_bytecode import Code, FrameLayout, Point, decode, is_own_module
 from stator_guards import CANNOT_READ, Guard, Is, ParameterSource, Source, State, TypeIs, TypeSource
 
 from stator._disk_cache._code_place import CodePlaces, code_at, code_of, nested
-from stator._disk_cache._fingerprint import CONSTANTS, NotCached
+from stator._disk_cache._fingerprint import CONSTANTS, NotCached, of_class
 from stator._disk_cache._live_object import FINDERS, Description, described, path_to
 
 _ROOT = "the function"
@@ -170,7 +170,7 @@ class _Pickler(pickle.Pickler):
             return None
         if cls is types.FunctionType and is_own_module(value.__module__ or ""):
             return None if path_to(value) is None else self.writer.number(value)
-        if is_own_module(cls.__module__) and attrs.has(cls):
+        if is_own_module(str(of_class(cls, "__module__"))) and attrs.has(cls):
             return None
         return self.writer.number(value)
 

@@ -60,7 +60,7 @@ def code_at(name: CodeName) -> CodeType:
     AttributeError."""
     module, qualname, path = name
     found = at_path((module, qualname))
-    if isinstance(found, property):
+    if issubclass(type(found), property):
         found = found.fget
     return nested(code_of(found), path)
 

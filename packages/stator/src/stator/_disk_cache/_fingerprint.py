@@ -18,7 +18,7 @@ import torch
 from stator_backends import Backend, spec_of
 from stator_bytecode import FrameLayout, Point, is_own_module
 from stator_guards import GlobalState
-from stator_variables import Policy
+from stator_variables import Policy, is_under_level, taken_modes
 
 from stator._capture._dynamic import marks_of
 from stator._settings._options import Options
@@ -148,12 +148,23 @@ def _texts(options: Mapping[str, Any]) -> list[str]:
 
 def of_state() -> str:
     """Return the state of thread and process that changes what operators do. Raises NotCached under
-    modes of the program."""
+    modes of the program: an entry for calls without has no guard on them."""
+    if is_under_level() or taken_modes():
+        raise NotCached("it is under a function mode, or in a forward derivative")
     state = GlobalState()
     for name, value in state.rest.items():
         if type(value) not in CONSTANTS and value:
             raise NotCached(f"{name} are active")
     return f"{state.native.__getstate__()} {sorted(state.rest.items())}"
+
+
+def of_class(cls: type, name: str) -> Any:
+    """Return an attribute that each class has, None where this one has none: without code of its
+    metaclass."""
+    try:
+        return type.__getattribute__(cls, name)
+    except AttributeError:  # `del` of it
+        return None
 
 
 _DEPTH = 3
@@ -203,13 +214,30 @@ def _argument(value: Any, depth: int, is_loose: bool) -> object:
         return [
             (_argument(key, 0, False), _argument(item, depth - 1, is_loose)) for key, item in items
         ]
-    return cls.__module__, cls.__qualname__
+    return of_class(cls, "__module__"), of_class(cls, "__qualname__")
 
 
 def _tensor(value: torch.Tensor, is_loose: bool) -> object:
+    """Return the properties of a tensor as its class in C has them: a subclass may compute others,
+    or raise, as one without sizes yet."""
     with torch._C.DisableTorchFunction():
-        sizes = tuple(map(int, value.shape)) if value.layout is torch.strided else ()
-        shape = len(sizes) if is_loose else sizes
-        marks = repr(marks_of(value)) if getattr(value, "_has_dynamo_dim_marking", False) else ""
-        facts = value.dtype, str(value.device), value.requires_grad, marks
-        return type(value).__qualname__, shape, *facts
+        layout, *facts = (prop.__get__(value) for prop in _PROPERTIES)
+        shape = _SHAPE.__get__(value) if layout is torch.strided else ()
+        sizes = tuple(map(int, shape))
+        marks = repr(marks_of(value)) if _is_marked(value) else ""
+        name = of_class(type(value), "__qualname__")
+        return name, len(sizes) if is_loose else sizes, *map(str, facts), marks
+
+
+_SHAPE: Any = torch.Tensor.shape
+_PROPERTIES: Any = (
+    torch.Tensor.layout,
+    torch.Tensor.dtype,
+    torch.Tensor.device,
+    torch.Tensor.requires_grad,
+)
+
+
+def _is_marked(value: torch.Tensor) -> bool:
+    """Return True for a tensor with sizes that `mark_dynamic` and the like have marked."""
+    return "_has_dynamo_dim_marking" in object.__getattribute__(value, "__dict__")

@@ -113,6 +113,21 @@ def decisions(policy: Policy, inputs: Sequence[KeptInput]) -> Policy:
     return attrs.evolve(policy, dims=dims, number_is_symbolic=is_symbolic)
 
 
+def repeated(policy: Policy, inputs: Sequence[KeptInput]) -> Policy:
+    """Return a policy that decides as was decided for these inputs, whatever they are by now: for a
+    trace up to an operator that raised, which may have another layout before it."""
+    kept_dims = {each.source: [*each.dims] for each in inputs if each.dims}
+    numbers = {each.source for each in inputs if each.kind != "tensor"}
+
+    def dims(source: Source, tensor: torch.Tensor) -> list[Dim]:
+        return kept_dims.get(source) or [Dim()] * tensor.dim()
+
+    def is_symbolic(source: Source, value: object, at_once: bool) -> bool:
+        return source in numbers
+
+    return attrs.evolve(policy, dims=dims, number_is_symbolic=is_symbolic)
+
+
 def record_inputs(
     graph: OutputGraph, inputs: Sequence[KeptInput], read: Read, policy: Policy
 ) -> list[GraphValue]:

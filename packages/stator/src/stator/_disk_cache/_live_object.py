@@ -23,7 +23,7 @@ import torch
 from stator_bytecode import is_own_module
 from stator_variables import ALLOWED, NONSTRICT, SUBSTITUTES, has_mark
 
-from stator._disk_cache._fingerprint import CONSTANTS, NotCached, of_code
+from stator._disk_cache._fingerprint import CONSTANTS, NotCached, of_class, of_code
 from stator._program._interoperation import ORIGINAL_CALLABLE
 
 Description: TypeAlias = tuple[Hashable, ...]
@@ -61,7 +61,8 @@ def described(value: Any) -> Description:
         return "module", value.__name__
 
     if issubclass(cls, type):
-        return "class", value.__module__, value.__qualname__, _version(value.__module__)
+        module = of_class(value, "__module__")
+        return "class", module, of_class(value, "__qualname__"), _version(str(module))
     if cls in _IN_C:
         return _of_c(value)
     if cls in _VALUES_OF_TORCH:
@@ -153,26 +154,37 @@ def _paths(value: Any) -> list[Path]:
         return []
     if issubclass(type(value), enum.Enum):
         return [(type(value).__module__, f"{type(value).__qualname__}.{value.name}")]
-    is_class = issubclass(type(value), type)
-    if not is_class and type(value) not in (types.FunctionType, *_IN_C):
+    if issubclass(type(value), type):
+        return _paths_of_class(value)
+    if type(value) not in (types.FunctionType, *_IN_C):
         return _named_in_module(value)  # to read more could run code of the program
 
     name, found = _name_of(value), list[Path]()
     module = getattr(value, "__module__", None)
-    if is_class and value in _TYPES:
-        found.append(("types", _TYPES[value]))
-
     owner = getattr(value, "__self__", None)
     if type(value) in _IN_C and isinstance(owner, types.ModuleType):
         found.append((owner.__name__, name))
     if (cls := getattr(value, "__objclass__", None)) is not None:
-        found.append((cls.__module__, f"{cls.__qualname__}.{value.__name__}"))
+        path = f"{of_class(cls, '__qualname__')}.{value.__name__}"
+        found.append((of_class(cls, "__module__"), path))
     if isinstance(module, str):
         found.append((module, name))
         if "<locals>" in name:  # a module may have it by another name: `torch.max_pool2d`
             found.append((module, getattr(value, "__name__", name)))
         elif type(value) is types.FunctionType:
             found += [(module, f"{name}.{path}") for path in WRAPPED]
+    return found
+
+
+def _paths_of_class(cls: type) -> list[Path]:
+    found = [("types", name) for value, name in _TYPES.items() if value is cls]
+    module, name = of_class(cls, "__module__"), of_class(cls, "__qualname__")
+    if not isinstance(module, str):
+        return found
+
+    found.append((module, name))
+    if "<locals>" in name:
+        found.append((module, of_class(cls, "__name__")))
     return found
 
 
@@ -210,15 +222,16 @@ def at_path(path: Path) -> Any:
 
 
 def _part(whole: Any, name: str) -> Any:
-    """Return an attribute, of a class the one that it has itself, without a descriptor's call."""
-    if isinstance(whole, type):
-        for cls in whole.__mro__:
-            if name in vars(cls):
-                found = vars(cls)[name]
-                return (
-                    found if type(found) in (types.FunctionType, *_IN_C) else getattr(whole, name)
-                )
-    return getattr(whole, name)
+    """Return an attribute, of a class the one that it has itself, without a descriptor's call or
+    code of its metaclass."""
+    if not issubclass(type(whole), type):
+        return getattr(whole, name)
+    for cls in type.__dict__["__mro__"].__get__(whole):
+        if name in vars(cls):
+            found = vars(cls)[name]
+            is_plain = type(found) in (types.FunctionType, *_IN_C)
+            return found if is_plain else type.__getattribute__(whole, name)
+    return type.__getattribute__(whole, name)
 
 
 def namespace_at(path: Path) -> dict[str, Any]:

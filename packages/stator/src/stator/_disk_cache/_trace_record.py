@@ -13,7 +13,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import CodeType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -27,7 +27,7 @@ from stator._capture._trace import TraceResult, new_space, policy_of_backend, qu
 from stator._disk_cache._archive import Differs, Live, is_object_ref
 from stator._disk_cache._fingerprint import CONSTANTS, NotCached
 from stator._disk_cache._graph_calls import GraphCalls, NoLocation
-from stator._disk_cache._graph_inputs import decisions
+from stator._disk_cache._graph_inputs import decisions, repeated
 from stator._program._call_history import CallEvidence
 from stator._settings._options import Options
 from stator.errors import Unsupported
@@ -242,7 +242,7 @@ class TraceRecord:
             calls=self.calls,
             outdated=self.outdated,
             equal_calls=self.equal_calls,
-            decided=policy,
+            decided=repeated(policy, self.graph.inputs),
         )
 
 
@@ -284,8 +284,6 @@ def _reasons(traced: TraceResult) -> Iterator[str]:
     emitter = traced.emitter
     if emitter.generators:
         yield "it makes generators"
-    if variables.is_under_level() or variables.taken_modes():
-        yield "it is under a function mode, or in a forward derivative"
     yield from emitter.t.states.bound_to_process()
 
 
@@ -318,10 +316,11 @@ def check_codes(
     known = [*known]
     check_hashes([*targets, *(code.raw for code in codes)], known)
     covered: set[CodeType] = set()
-    pending = [*targets, *(getattr(each, "__code__", each) for each in known)]
+    functions = [each for each in known if type(each) is FunctionType]
+    pending = [*targets, *known, *(each.__code__ for each in functions)]
     while pending:
         code = pending.pop()
-        if isinstance(code, CodeType) and code not in covered:
+        if type(code) is CodeType and code not in covered:
             covered.add(code)
             pending += code.co_consts
     for code in (each.raw for each in codes):
