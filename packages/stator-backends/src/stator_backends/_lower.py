@@ -29,6 +29,7 @@ from ._contracts._freed_history import cut_freed_history, with_freed_history
 from ._contracts._history import begin_with_gradients, with_gradients_on
 from ._contracts._late_writes import LateWrite, defer_writes, with_late_writes, write_in_place
 from ._contracts._saved_tensors import retainable_graphs
+from ._contracts._undefined_gradients import may_be_undefined
 from ._contracts._wrapper_gradients import GuessedGradients, takes_guesses
 from ._eager import eager, graph_function
 from ._graph_facts import GraphSnapshot, results_of, tensors_returned, without_metadata
@@ -328,9 +329,10 @@ def _compiled(job: Job, guards: list[InputGuard]) -> Lowered:
     restores, late = _prepared(job)
     present = job.ambient or _session.AmbientState.capture()
     modes = begin_with_gradients(job.gm, present)
+    notes_undefined = may_be_undefined(job.gm)
 
     try:
-        with surroundings(job, modes), retainable_graphs():
+        with surroundings(job, modes), retainable_graphs(notes_undefined):
             _record_contexts(job)
             compiled = call_backend(job)
     except BackendError as failure:

@@ -18,21 +18,35 @@ from typing import Any
 
 import attrs
 import torch
+from torch._functorch import config as functorch_config
+
+from ._undefined_gradients import (
+    note_undefined,
+    positions_of_gradients,
+    without_gradients,
+)
+
+_UNCACHED = {"enable_autograd_cache": False}
+"""A function that comes from the cache lacks the graph of its backward pass."""
 
 
 @contextmanager
-def retainable_graphs() -> Iterator[None]:
+def retainable_graphs(notes_undefined: bool) -> Iterator[None]:
     """Contract: `retain_graph=True` is allowed. AOTAutograd assumes that backward uses what it
-    saved for the last time.
+    saved for the last time. With `notes_undefined`, results without gradients are left out.
 
     This holds for the graphs that are compiled inside.
     """
     known = {*torch.autograd.Function.__subclasses__()}
-    yield
+    with functorch_config.patch(_UNCACHED) if notes_undefined else nullcontext():
+        yield
     for function in torch.autograd.Function.__subclasses__():
         if function not in known and hasattr(function, "_backward_impl"):
             setattr(function, "_backward_impl", staticmethod(RetainableBackward.of(function)))
             setattr(function, "forward", staticmethod(_noting_hooks(function.forward)))
+            positions = positions_of_gradients(function) if notes_undefined else []
+            if len(positions) > 1:
+                note_undefined(function, positions)
 
 
 def _noting_hooks(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,6 +59,10 @@ def _noting_hooks(forward: Callable[..., Any]) -> Callable[..., Any]:
         return forward(context, *inputs)
 
     return call
+
+
+Absent = tuple[tuple[int, ...], bool]
+"""The numbers of the gradients that are undefined, and whether what was saved is left alone."""
 
 
 @attrs.define(eq=False)
@@ -62,6 +80,11 @@ class RetainableBackward:
     """The one of the graph, where the function takes subclasses of tensors apart."""
     disable_amp: bool
     keeping: Callable[..., Any] | None = None
+    partial: dict[tuple[tuple[int, ...], bool], Callable[..., Any] | None] = attrs.field(
+        factory=dict
+    )
+    """The codes for some results alone, by the numbers of the others and by whether they leave
+    alone what was saved; None where there is none."""
 
     @classmethod
     def of(cls, function: Any) -> RetainableBackward:
@@ -72,6 +95,10 @@ class RetainableBackward:
         return cls(run, held["backward_compiler"], function.metadata, inner, held["disable_amp"])
 
     def __call__(self, context: Any, arguments: list[Any]) -> Any:
+        code = self._partial_code(context)
+        if code is not None:
+            return self._run(context, code, arguments)
+
         is_compiled = self.compiler.compiled_bw is not None
         if self._donated() and _is_kept(context):
             if is_compiled and not self._can_compile():
@@ -110,14 +137,30 @@ class RetainableBackward:
     def _can_compile(self) -> bool:
         return hasattr(self.compiler.lazy_backward_info, "placeholder_list")
 
-    def _compiled(self) -> Callable[..., Any]:
-        """Compile the graph without donated buffers."""
-        compiler = dataclasses.replace(self.compiler, compiled_bw=None, try_save_cache_entry=None)
+    def _partial_code(self, context: Any) -> Callable[..., Any] | None:
+        """Return the code for a call in which some results have no gradients."""
+        undefined = getattr(context, "undefined", ())
+        if not undefined:
+            return None
+        key = undefined, _is_kept(context)
+        if key not in self.partial:
+            info = self.compiler.lazy_backward_info
+            module = without_gradients(info.bw_module, undefined)
+            self.partial[key] = module and self._compiled(
+                lazy_backward_info=dataclasses.replace(info, bw_module=module), once=not key[1]
+            )
+        return self.partial[key]
+
+    def _compiled(self, once: bool = False, **changes: Any) -> Callable[..., Any]:
+        """Compile the graph, without donated buffers unless what was saved is used `once`."""
+        compiler = dataclasses.replace(
+            self.compiler, compiled_bw=None, try_save_cache_entry=None, **changes
+        )
         donated = self.metadata.bw_donated_idxs
         self._enter_metadata()
         try:
             with _uncached():
-                code: Callable[..., Any] = compiler.get_or_compile(saved_tensors_use_once=False)
+                code: Callable[..., Any] = compiler.get_or_compile(saved_tensors_use_once=once)
             return code
         finally:
             self.metadata.bw_donated_idxs = self.inner_metadata.bw_donated_idxs = donated
