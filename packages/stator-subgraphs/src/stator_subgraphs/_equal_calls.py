@@ -122,6 +122,7 @@ class EqualCalls:
                 self.record.add_repeated(cls, source_of(args[0]))
                 return result
             difference = result
+
         alike.failures += 1
         alike.difference = difference
         self.record.add_different(cls, source_of(args[0]), difference.text)

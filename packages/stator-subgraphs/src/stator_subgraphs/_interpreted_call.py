@@ -165,6 +165,7 @@ class Summary:
         if [kind_with_history(traced.example) for traced in inputs] != self.kinds:
             return Difference("an input of its operators is of another kind")
         mark = t.graph.mark()
+
         try:
             nodes = record_again(state, self.fragment, inputs, self.call.leaves[0], call.leaves[0])
         except Unsupported:  # interpreted, it is refused where the program does it
@@ -324,6 +325,7 @@ def _summary(
     metadata = [fact for fact in facts.found if type(fact.kind) is TensorMatch]
     alike = AlikeFacts.of(call, rest, facts.aliased, metadata)
     read = [*_objects_read(call, facts)]
+
     return Summary(
         call=call,
         facts=rest,

@@ -112,6 +112,7 @@ class Outline:
         for leaf in call.leaves:
             yield self._leaf(leaf)
         at = 0
+
         while at < len(self.values):
             vt = self.values[at]
             state = state_at(at, vt)
@@ -125,6 +126,7 @@ class Outline:
                 yield (len(vt.items),)
                 for part in vt.items:
                     yield self._key(part, reads=reads)
+
             selected = [*selected_at(at, vt).values()]
             indices = [index for index, _ in selected]
             yield tuple(map(indices.index, indices))
@@ -250,6 +252,7 @@ class ValuePlaces:
             if relative is not None:
                 return "part", relative
             return None if self.facts.mentions(source) else ("constant", vt)
+
         if type(vt) is TensorTracker:
             is_known = is_plain(vt) and vt.before.node in self.fragment.nodes
             return ("node", vt.before.node) if is_known else None
@@ -330,6 +333,7 @@ class NewObjectSummary:
         read = (vt for vt in outline.values if id(vt) in access.kinds)
         if any(_kind_of(vt) != access.kinds[id(vt)] for vt in read):
             return None
+
         numbers = outline.numbers
         return cls(
             keys,

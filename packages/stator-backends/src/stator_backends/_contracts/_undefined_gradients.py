@@ -98,6 +98,7 @@ def without_gradients(backward: Any, undefined: Collection[int]) -> GraphModule 
     gradients = _gradients_of(made)
     absent = {gradients[number] for number in undefined}
     dependent = {*gradients}
+
     for node in made.graph.nodes:
         if not node.op.startswith("call_"):
             continue

@@ -91,6 +91,7 @@ def state_of(vt: Any) -> ObjectState | None:
             if not _is_plain_key(hashed, entry):
                 return None
             found.append((("key", hashed), entry[1]))
+
     steps, parts = [step for step, _ in found], [part for _, part in found]
     return ObjectState(vt, kind, own["cls"], tuple(steps), tuple(parts))
 

@@ -67,6 +67,7 @@ def described(value: Any) -> Description:
         return _of_c(value)
     if cls in _VALUES_OF_TORCH:
         return "value", cls.__name__, repr(value)
+
     if cls is tuple and len(value) <= _MOST:
         return "tuple", *map(described, value)
     if issubclass(cls, enum.Enum):
@@ -167,6 +168,7 @@ def _paths(value: Any) -> list[Path]:
     if (cls := getattr(value, "__objclass__", None)) is not None:
         path = f"{of_class(cls, '__qualname__')}.{value.__name__}"
         found.append((of_class(cls, "__module__"), path))
+
     if isinstance(module, str):
         found.append((module, name))
         if "<locals>" in name:  # a module may have it by another name: `torch.max_pool2d`

@@ -37,10 +37,12 @@ class ProcessLock:
         if not _ONE.acquire(blocking=False):
             return False
         is_taken = False
+
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
             is_taken = _take(self._handle, time.monotonic() + longest)
+
             if is_taken:
                 os.ftruncate(self._handle, 0)
                 os.write(self._handle, str(os.getpid()).encode())
@@ -68,6 +70,7 @@ def _take(handle: int, end: float) -> bool:
     import fcntl  # which Windows does not have
 
     running = time.monotonic()
+
     while True:
         try:
             fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
