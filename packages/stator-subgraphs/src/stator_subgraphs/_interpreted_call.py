@@ -324,13 +324,12 @@ def _summary(
     rest = [fact for fact in facts.found if type(fact.kind) is not TensorMatch]
     metadata = [fact for fact in facts.found if type(fact.kind) is TensorMatch]
     alike = AlikeFacts.of(call, rest, facts.aliased, metadata)
-    read = [*_objects_read(call, facts)]
 
     return Summary(
         call=call,
         facts=rest,
         aliased=facts.aliased,
-        read=read,
+        read=[*_objects_read(call, facts)],
         tensors=tensors,
         fragment=fragment,
         kinds=kinds,
