@@ -132,7 +132,8 @@ class EqualCalls:
             del groups[:-GROUPS]  # the state of the oldest seldom comes back
 
         if len(alike.interpreted) < MANY:
-            interpreted, known = InterpretedCall(call, nodes, result), alike.interpreted
+            written, known = len(self.state.root.written), alike.interpreted
+            interpreted = InterpretedCall(call, nodes, result, written)
             known.append(interpreted)
             self.t.journal.record(lambda: known.remove(interpreted))
 

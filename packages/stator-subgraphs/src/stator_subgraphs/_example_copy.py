@@ -48,10 +48,12 @@ def copied_nodes(
     inputs: list[GraphValue],
     nodes: Mapping[Node, GraphValue],
     results: Set[Node],
+    written: Set[int],
     *,
     shares: bool,
 ) -> Copied:
-    """Return the nodes whose examples are determined by those of the inputs."""
+    """Return the nodes whose examples are determined by those of the inputs. None in memory that
+    was `written` to is: it may have got another shape, or a history."""
     copied = Copied()
     outside = {*_storages(inputs), *_storages(nodes[node] for node in results)}
     taken = [one for value in inputs for one in tensors_in(value.example)]
@@ -60,7 +62,9 @@ def copied_nodes(
     for node, traced in nodes.items():
         example, given = traced.example, tensors_in(traced.example)
 
-        if not given:
+        if "writes" in node.meta or not written.isdisjoint(map(storage_of, given)):
+            pass
+        elif not given:
             copied.numbers.add(node)
         elif shares and all(map(_is_plain, given)) and outside.isdisjoint(map(storage_of, given)):
             copied.inner.add(node)

@@ -36,6 +36,7 @@ from torch.utils._pytree import SUPPORTED_NODES
 from stator_subgraphs._alike_facts import AlikeFacts
 from stator_subgraphs._equal_call_record import Difference, short_path
 from stator_subgraphs._fragment import Fragment, fragment_of, record_again
+from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators._reuse import (
     Alias,
     Facts,
@@ -55,6 +56,8 @@ class InterpretedCall:
     nodes: tuple[Node, Node]
     """The last nodes before it and in it."""
     result: Any
+    written: int
+    """The number of tensors that were written to by its end."""
     summary: Any = field(default=None, init=False)
     """A `Summary`, or False for a call that cannot be repeated."""
 
@@ -168,7 +171,7 @@ class Summary:
             return Difference("an operator is refused")
         self._rely_on(t, moved)
         t.heap.repeated.append(lambda: self._read_again(moved, values))
-        return _result(t, self.result, call, nodes)
+        return _result(t, self.result, call, nodes, {})
 
     def _difference(
         self, fact: Guard | None, call: RegionCall, values: ValuesOfParts
@@ -280,10 +283,12 @@ def summary_of(interpreted: InterpretedCall, state: GraphState) -> Summary | Non
     if fragment is None or tensors is None:
         return None
 
-    result = _placed(interpreted.result, call, fragment)
-    if result is None:
+    result = _placed(interpreted.result, call, fragment, {})
+    later = {*map(storage_of, state.root.written[interpreted.written :])}
+    if result is None or not later.isdisjoint(fragment.input_storages()):
         return None
-    fragment = fragment.with_copies({*_nodes_in(result)}, shares=call.t.policy.runs_in_order)
+    results, shares = {*_nodes_in(result)}, call.t.policy.runs_in_order
+    fragment = fragment.with_copies(results, later, shares=shares)
     kinds = [kind_with_history(traced.example) for traced in fragment.values]
     rest = [fact for fact in facts.found if type(fact.kind) is not TensorMatch]
     metadata = [fact for fact in facts.found if type(fact.kind) is TensorMatch]
@@ -337,20 +342,32 @@ def _input(call: RegionCall, place: ValueOrigin, tensors: dict[Source, GraphValu
     return call.leaves[where].traced if kind == "argument" else found
 
 
-def _placed(result: Any, call: RegionCall, fragment: Fragment) -> ValueOrigin | None:
-    """Return the place of a result; None for one that has none."""
-    if is_pending(result):
-        return None
+def _placed(
+    result: Any, call: RegionCall, fragment: Fragment, known: dict[int, ValueOrigin]
+) -> ValueOrigin | None:
+    """Return the place of a result; None for one that has none. `known`: the places by results, of
+    which each has one, however often it is among them."""
+    if id(result) in known:
+        return known[id(result)]
+    place = None if is_pending(result) else _new_place(result, call, fragment, known)
+    if place is not None:
+        known[id(result)] = place
+    return place
+
+
+def _new_place(
+    result: Any, call: RegionCall, fragment: Fragment, known: dict[int, ValueOrigin]
+) -> ValueOrigin | None:
     for index, leaf in enumerate(call.leaves):
         if leaf is result:
             return "argument", index
     if type(result) is ConstantTracker and result.source is None:
         return "constant", result
     if type(result) is TensorTracker:
-        known = is_plain(result) and result.source is None and result.before.node in fragment.nodes
-        return ("node", result.before.node) if known else None
+        is_of_call = result.source is None and result.before.node in fragment.nodes
+        return ("node", result.before.node) if is_of_call and is_plain(result) else None
     if type(result) is TupleTracker and result.cls is tuple and result.source is None:
-        items = [_placed(item, call, fragment) for item in result.items]
+        items = [_placed(item, call, fragment, known) for item in result.items]
         return None if None in items else ("tuple", items)
     return None
 
@@ -362,12 +379,24 @@ def _nodes_in(place: ValueOrigin) -> list[Node]:
     return [where] if kind == "node" else []
 
 
-def _result(t: Space, place: ValueOrigin, call: RegionCall, nodes: dict[Node, GraphValue]) -> Any:
+def _result(
+    t: Space,
+    place: ValueOrigin,
+    call: RegionCall,
+    nodes: dict[Node, GraphValue],
+    known: dict[int, Any],
+) -> Any:
+    """Return the result at a place. `known`: the results by places, of which each has one."""
     kind, where = place
     if kind == "argument":
         return call.leaves[where]
     if kind == "constant":
         return where
+    if id(place) in known:
+        return known[id(place)]
     if kind == "node":
-        return from_traced(t, nodes[where])
-    return TupleTracker([_result(t, item, call, nodes) for item in where])
+        result = from_traced(t, nodes[where])
+    else:
+        result = TupleTracker([_result(t, item, call, nodes, known) for item in where])
+    known[id(place)] = result
+    return result
