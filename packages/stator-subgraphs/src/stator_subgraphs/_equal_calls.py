@@ -161,7 +161,8 @@ class EqualCalls:
             del groups[:-GROUPS]  # the state of the oldest seldom comes back
 
         if len(alike.interpreted) < MANY:
-            interpreted, known = InterpretedCall(call, nodes, result, access), alike.interpreted
+            written, known = len(self.state.root.facts.written), alike.interpreted
+            interpreted = InterpretedCall(call, nodes, result, written, access)
             known.append(interpreted)
             self.t.journal.record(lambda: known.remove(interpreted))
 

@@ -48,10 +48,12 @@ def copied_nodes(
     inputs: list[GraphValue],
     nodes: Mapping[Node, GraphValue],
     results: Set[Node],
+    written: Set[int],
     *,
     shares: bool,
 ) -> Copied:
-    """Return the nodes whose examples are determined by those of the inputs."""
+    """Return the nodes whose examples are determined by those of the inputs. None in memory that
+    was `written` to is: it may have got another shape, or a history."""
     copied = Copied()
     outside = {*_storages(inputs), *_storages(nodes[node] for node in results)}
     taken = [one for value in inputs for one in tensors_in(value.example)]
@@ -60,13 +62,16 @@ def copied_nodes(
     for node, traced in nodes.items():
         example, given = traced.example, tensors_in(traced.example)
 
-        if not given:
+        if "writes" in node.meta or not written.isdisjoint(map(storage_of, given)):
+            pass
+        elif not given:
             copied.numbers.add(node)
         elif shares and all(map(_is_plain, given)) and outside.isdisjoint(map(storage_of, given)):
             copied.inner.add(node)
         elif _is_plain(example) and not _is_of_several(example):
             base = example._base
             owner = example if base is None else base
+
             is_known = id(owner) in known or _owns_new_memory(owner, storages)
             if is_known and not (example.requires_grad and base is not None):
                 copied.bases[node] = base

@@ -12,9 +12,10 @@ from torch.fx import Node
 
 from stator_subgraphs._call import project, record_call, record_known
 from stator_subgraphs._example_copy import Copied, ExampleCopies, copied_nodes
+from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators._reuse import ValueOrigin
 from stator_subgraphs._state import GraphState
-from stator_subgraphs._structure import rebuild
+from stator_subgraphs._structure import rebuild, tensors_in
 
 
 @frozen(eq=False)
@@ -25,12 +26,19 @@ class Fragment:
     nodes: dict[Node, GraphValue]
     inputs: list[ValueOrigin]
     values: list[GraphValue]
+    written: Set[int] = frozenset()
+    """The storages that were written to behind it."""
     copied: Copied = Factory(Copied)
 
+    def input_storages(self) -> Set[int]:
+        """Return the storages of the values that it starts from."""
+        return {storage_of(one) for value in self.values for one in tensors_in(value.example)}
+
     def with_copies(self, results: Set[Node], *, shares: bool) -> Fragment:
-        """Return the fragment with examples that are copied. Other values than the results cannot
-        be reached behind it; `shares`: the copies of these may share memory with the first ones."""
-        copied = copied_nodes(self.values, self.nodes, results, shares=shares)
+        """Return the fragment with examples that are copied, but those in storages that were
+        written to. Other values than the results cannot be reached behind it; `shares`: the copies
+        of these may share memory with the first ones."""
+        copied = copied_nodes(self.values, self.nodes, results, self.written, shares=shares)
         return evolve(self, copied=copied)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 from stator_bytecode.errors import Unsupported
 from stator_guards import CANNOT_READ, Guard, PartSource, Source, TensorMatch, moved_source
 from stator_variables import (
@@ -38,6 +38,7 @@ from torch.utils._pytree import SUPPORTED_NODES
 from stator_subgraphs._alike_facts import AlikeFacts
 from stator_subgraphs._equal_call_record import Difference, short_path
 from stator_subgraphs._fragment import Fragment, fragment_of, record_again
+from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._new_objects import (
     Again,
     NewObject,
@@ -68,6 +69,8 @@ class InterpretedCall:
     nodes: tuple[Node, Node]
     """The last nodes before it and in it."""
     result: Any
+    written: int
+    """The number of tensors that were written to by its end."""
     access: NewObjectAccess | None = None
     """The accesses to new objects among its arguments."""
     summary: Any = field(default=None, init=False)
@@ -174,7 +177,7 @@ class Summary:
         self._rely_on(t, moved)
         t.heap.repeated.append(lambda: self._read_again(moved, values))
         if self.accesses is None or self.writes is None:
-            return _result(t, self.result, call, nodes)
+            return _result(t, self.result, call, nodes, {})
         self.accesses.note(logs, outline, values.read, moved)
         again = Again(call, outline.values, self.writes.places, nodes, moved, values.read)
         return self.writes.again(logs, again)
@@ -296,6 +299,11 @@ def summary_of(interpreted: InterpretedCall, state: GraphState) -> Summary | Non
     tensors = _tensors_read(call, facts)
     if fragment is None or tensors is None:
         return None
+
+    later = {*map(storage_of, state.root.facts.written[interpreted.written :])}
+    if not later.isdisjoint(fragment.input_storages()):
+        return None
+    fragment = evolve(fragment, written=later)
     return _summary(interpreted, facts, fragment, tensors, accesses)
 
 
@@ -309,7 +317,7 @@ def _summary(
     """Return the summary of a call whose reads are known; None for one with other effects."""
     call, access, writes = interpreted.call, interpreted.access, None
     if access is None or accesses is None:
-        result = _placed(interpreted.result, call, fragment)
+        result = _placed(interpreted.result, call, fragment, {})
         nodes = set() if result is None else {*_nodes_in(result)}
     else:
         places = ValuePlaces(call, facts, fragment, accesses.numbers, access.log.after)
@@ -387,20 +395,32 @@ def _input(
     return call.leaves[where].traced if kind == "argument" else found
 
 
-def _placed(result: Any, call: RegionCall, fragment: Fragment) -> ValueOrigin | None:
-    """Return the place of a result; None for one that has none."""
-    if is_pending(result):
-        return None
+def _placed(
+    result: Any, call: RegionCall, fragment: Fragment, known: dict[int, ValueOrigin]
+) -> ValueOrigin | None:
+    """Return the place of a result; None for one that has none. `known`: the places by results, of
+    which each has one, however often it is among them."""
+    if id(result) in known:
+        return known[id(result)]
+    place = None if is_pending(result) else _new_place(result, call, fragment, known)
+    if place is not None:
+        known[id(result)] = place
+    return place
+
+
+def _new_place(
+    result: Any, call: RegionCall, fragment: Fragment, known: dict[int, ValueOrigin]
+) -> ValueOrigin | None:
     for index, leaf in enumerate(call.leaves):
         if leaf is result:
             return "argument", index
     if type(result) is ConstantTracker and result.source is None:
         return "constant", result
     if type(result) is TensorTracker:
-        known = is_plain(result) and result.source is None and result.before.node in fragment.nodes
-        return ("node", result.before.node) if known else None
+        is_of_call = result.source is None and result.before.node in fragment.nodes
+        return ("node", result.before.node) if is_of_call and is_plain(result) else None
     if type(result) is TupleTracker and result.cls is tuple and result.source is None:
-        items = [_placed(item, call, fragment) for item in result.items]
+        items = [_placed(item, call, fragment, known) for item in result.items]
         return None if None in items else ("tuple", items)
     return None
 
@@ -412,12 +432,24 @@ def _nodes_in(place: ValueOrigin) -> list[Node]:
     return [where] if kind == "node" else []
 
 
-def _result(t: Space, place: ValueOrigin, call: RegionCall, nodes: dict[Node, GraphValue]) -> Any:
+def _result(
+    t: Space,
+    place: ValueOrigin,
+    call: RegionCall,
+    nodes: dict[Node, GraphValue],
+    known: dict[int, Any],
+) -> Any:
+    """Return the result at a place. `known`: the results by places, of which each has one."""
     kind, where = place
     if kind == "argument":
         return call.leaves[where]
     if kind == "constant":
         return where
+    if id(place) in known:
+        return known[id(place)]
     if kind == "node":
-        return from_traced(t, nodes[where])
-    return TupleTracker([_result(t, item, call, nodes) for item in where])
+        result = from_traced(t, nodes[where])
+    else:
+        result = TupleTracker([_result(t, item, call, nodes, known) for item in where])
+    known[id(place)] = result
+    return result
