@@ -25,7 +25,7 @@ class Twice(nn.Module):
 
 def test_results_that_are_one_object_are_so_in_each_call() -> None:
     def program(layers: nn.ModuleList, x: Tensor) -> list[tuple[bool, ...]]:
-        found = []
+        found: list[tuple[bool, ...]] = []
         for layer in layers:
             pair, out, again, other = layer(x)
             found.append((pair is again, pair[0] is out, pair[1] is x, other is out))

@@ -113,7 +113,7 @@ def record_call(
     if changed:
         _note_write(state, traced.node, changed)
         if any(_is_lasting(operation, tensor) for tensor in watched.with_new_history()):
-            state.journal.assign(state.root, lasting=True)
+            state.journal.assign(state.root.facts, lasting=True)
         _refuse_change(operation, watched, changed, into_output="out" in kwargs)
     if mode is not None:
         _note_mode(state, traced.node, partial(mode.undo, before, examples, example))
