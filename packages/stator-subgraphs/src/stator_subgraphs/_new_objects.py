@@ -296,6 +296,8 @@ class Again:
             return TupleTracker([*map(self.of, where.items)])
         if kind == "part":
             return wrap(self.call.t, self.read(where), moved_source(where, self.moved))
+        if type(where) is ConstantTracker and type(where.value) is torch.device:
+            return ConstantTracker(torch.device(str(where.value)))  # each read gives another object
         return where
 
 
