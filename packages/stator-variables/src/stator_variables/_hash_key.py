@@ -1,4 +1,4 @@
-"""Keys that stand for values in dicts and sets while tracing, where the value itself cannot."""
+"""Keys of values in dicts and sets while tracing, where the value itself cannot be one."""
 
 from typing import Any
 

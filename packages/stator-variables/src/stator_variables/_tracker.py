@@ -152,7 +152,7 @@ class VariableTracker:
         return MISSING
 
     def hash_key(self, t: Any, part: "KeyOf") -> object:
-        """The key that stands for the value in dicts and sets (`tp_hash`); MISSING where its class
+        """The key of the value in dicts and sets while tracing (`tp_hash`); MISSING where its class
         decides. `part` gives that of an item."""
         return MISSING
 

@@ -144,7 +144,7 @@ def _with_zeros(node: Node, absent: Collection[Node]) -> bool:
 # -- the function that AOTAutograd has compiled ----------------------------------------------------
 def positions_of_gradients(function: Any) -> list[int]:
     """Return the positions of the gradients that its backward pass has as inputs, among all that
-    the function is given; none where some of these stand for other tensors than results."""
+    the function is given; none where some of these are of other tensors than results."""
     metadata, info = function.metadata, function._lazy_backward_info
     backward = getattr(info, "bw_module", None)
     if backward is None or function.maybe_subclass_metadata is not None:

@@ -97,7 +97,7 @@ def state_of(vt: Any) -> ObjectState | None:
 
 
 def _is_plain_key(hashed: object, entry: tuple[Any, Any]) -> bool:
-    """Return True for a key that another tracker can stand for."""
+    """Return True for a key that another tracker can represent."""
     key, _ = entry
     is_plain = type(hashed) in (str, int, bool, type(None)) and type(key) is ConstantTracker
     return is_plain and type(key.value) is type(hashed)
